@@ -1,0 +1,152 @@
+package tunnel
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.zx2c4.com/wireguard/tun"
+
+	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// inward is the In half of the walk: it takes authenticated frames from every
+// WireGuard device, eliminates copies and writes the survivors to the host's
+// TUN device. Its lock is held across both, so that packets reach the kernel in
+// the order in which they won.
+type inward struct {
+	host  tun.Device
+	own   []netip.Addr
+	start time.Time
+	log   *slog.Logger
+	// onProbe and onReply take control messages. They are called with mu held
+	// and must not call back.
+	onProbe func(*link, path.Probe, time.Time)
+	onReply func(*link, path.Reply, time.Time)
+	// heard is called with mu held for every batch that a path brought.
+	heard func(*link, time.Time)
+
+	mu       sync.Mutex
+	links    map[replicate.Address]*link // by the source that WireGuard vouched for
+	store    [][]byte                    // persistent buffers of the survivors
+	pass     [][]byte                    // survivors of one batch, slices of store
+	counters InCounters
+	tunDown  bool
+}
+
+func newInward(host tun.Device, own []netip.Addr, peers []*peer, log *slog.Logger, start time.Time) *inward {
+	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link)}
+	for _, p := range peers {
+		for _, l := range p.links {
+			if l != nil {
+				in.links[l.remote] = l
+			}
+		}
+	}
+	in.store = make([][]byte, batchPackets)
+	in.pass = make([][]byte, 0, batchPackets)
+	return in
+}
+
+// deliver walks one batch of frames in; each begins at offset. Several
+// WireGuard peers call it at once.
+func (in *inward) deliver(frames [][]byte, offset int) {
+	now := time.Now()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var last *link
+	for _, f := range frames {
+		l := in.frame(f[offset:], offset, now)
+		if l != nil && l != last {
+			in.heard(l, now)
+			last = l
+		}
+		if len(in.pass) == batchPackets {
+			in.flush(offset)
+		}
+	}
+	in.flush(offset)
+}
+
+// frame takes one frame, and returns the path that it came by if it is sound.
+func (in *inward) frame(f []byte, offset int, now time.Time) *link {
+	t, payload, err := replicate.DecodeTag(f)
+	if err != nil {
+		if errors.Is(err, replicate.ErrVersion) {
+			in.counters.BadVersion++
+		} else {
+			in.counters.Malformed++
+		}
+		return nil
+	}
+	in.counters.Frames++
+	l := in.links[t.Src]
+	if l == nil || t.Dst != l.local {
+		in.counters.NotAllowed++
+		return nil
+	}
+	l.rxFrames++
+	l.loss.Seen(t.Epoch, uint32(t.PathSeq))
+	switch t.Type {
+	case replicate.Data:
+		in.data(l, &t, payload, offset, now)
+	case replicate.Probe:
+		if m, err := path.DecodeProbe(payload); err == nil {
+			in.onProbe(l, m, now)
+		} else {
+			in.counters.Malformed++
+		}
+	case replicate.Reply:
+		if m, err := path.DecodeReply(payload); err == nil {
+			in.onReply(l, m, now)
+		} else {
+			in.counters.Malformed++
+		}
+	default: // a newer peer's: harmless
+		in.counters.BadVersion++
+	}
+	return l
+}
+
+// data takes one numbered inner packet: its claim is checked before its number
+// is, so that a refused packet never uses one up.
+func (in *inward) data(l *link, t *replicate.Tag, p []byte, offset int, now time.Time) {
+	h := classify(p)
+	if h.kind != unicast && h.kind != multicast || !l.peer.may(h.src) ||
+		h.kind == unicast && !contains(in.own, h.dst) {
+		in.counters.NotAllowed++
+		return
+	}
+	l.rxData++
+	if l.peer.elim.Accept(t.Epoch, t.Seq, now) != replicate.Pass {
+		return
+	}
+	l.peer.traffic.Store(int64(now.Sub(in.start)))
+	n := len(in.pass)
+	if in.store[n] == nil {
+		in.store[n] = make([]byte, offset+hostBuffer)
+	}
+	buf := in.store[n][:offset+len(p)]
+	copy(buf[offset:], p)
+	in.pass = append(in.pass, buf)
+}
+
+// flush writes the survivors to the host.
+func (in *inward) flush(offset int) {
+	if len(in.pass) == 0 {
+		return
+	}
+	if _, err := in.host.Write(in.pass, offset); err != nil {
+		in.counters.TUNErrors++
+		if !in.tunDown {
+			in.log.Warn("The TUN device did not take a packet; is it down? Packets are lost until it is up again.", "err", err)
+		}
+		in.tunDown = true
+	} else {
+		in.tunDown = false
+	}
+	in.pass = in.pass[:0]
+}

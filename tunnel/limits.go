@@ -1,0 +1,55 @@
+package tunnel
+
+import "time"
+
+// Every bound of this package, with its unit and reason.
+const (
+	// batchPackets is how many packets one read or write handles: what
+	// wireguard-go's own TUN device yields from one 64 KiB GSO packet.
+	batchPackets = 128
+
+	// queuePackets and queueBytes bound one device's outgoing queue. It only
+	// has to bridge the scheduling of two goroutines: 4,096 packets are 200 ms
+	// at 20,000 packets/s.
+	queuePackets = 4096
+	queueBytes   = 8 << 20
+	// controlFrames bounds waiting probes and replies: two for each path of the
+	// largest robot, or of many robots whose probes came together.
+	controlFrames = 512
+
+	// socketBuffer is the size in bytes asked for a UDP socket's two buffers. For
+	// sending, more would only hold stale frames on a slow uplink.
+	socketReceiveBuffer = 4 << 20
+	socketSendBuffer    = 1 << 20
+
+	// gsoSegments and gsoBytes bound one UDP_SEGMENT send (UDP_MAX_SEGMENTS of
+	// older kernels; largest IPv4 UDP payload).
+	gsoSegments = 64
+	gsoBytes    = 65507
+
+	// receiveMessages is how many 64 KiB scratch buffers one socket reads into;
+	// each may hold 64 coalesced datagrams.
+	receiveMessages = 8
+
+	// endpointCache bounds the remote addresses remembered by a socket, so that a
+	// flood of forged sources cannot grow it.
+	endpointCache = 4096
+
+	// stunPerSecond bounds the answers to STUN binding requests, which anybody
+	// may send.
+	stunPerSecond = 50
+
+	// hostBuffer is the room of one packet on its way to the TUN device: GRO
+	// appends to the first packet of a flow.
+	hostBuffer = 65535
+
+	// upkeepInterval is how often counters are rolled and latent errors judged.
+	upkeepInterval = 250 * time.Millisecond
+
+	// latestPoll is the longest sleep of the prober whatever the paths ask for.
+	latestPoll = 5 * time.Second
+
+	// trafficPause is the silence after which new traffic wakes the prober: the
+	// probe interval of an active path.
+	trafficPause = 200 * time.Millisecond
+)

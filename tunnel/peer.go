@@ -1,0 +1,70 @@
+package tunnel
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// peer is the node at the other end: a gateway as a robot sees it, or a robot
+// as a gateway does.
+type peer struct {
+	name  string
+	node  uint32
+	addrs []netip.Addr
+	links [replicate.MaxSlot + 1]*link // by carrier slot; fixed after set-up
+
+	// carries has bit n set while copies go to slot n.
+	carries atomic.Uint32
+	// traffic is when data last went to or came from the peer, in nanoseconds
+	// since the node's start.
+	traffic atomic.Int64
+
+	numbers *replicate.Numberer // Out only
+
+	// Guarded by inward.mu.
+	elim   *replicate.Eliminator
+	latent replicate.LatentDetector
+}
+
+// link is this node's end of one path.
+type link struct {
+	peer          *peer
+	slot          int
+	carrier       string // what status calls it
+	local, remote replicate.Address
+
+	txSeq replicate.Seq // the queue's reader only
+
+	txFrames, txDropped atomic.Uint64
+
+	// Guarded by inward.mu.
+	loss     path.Loss
+	rxFrames uint64
+	rxData   int // data frames since the last upkeep
+	lossOut  float64
+	latents  uint64
+	isLatent bool
+
+	// Guarded by node.mu.
+	machine     *path.Machine // robot only
+	hearing     path.Hearing  // gateway only
+	handshakeAt int64         // last handshake seen on the device, wall clock ns
+	usable      bool          // carrier has a route to the peer
+}
+
+// may reports whether the peer owns the inner address a.
+func (p *peer) may(a netip.Addr) bool {
+	for _, own := range p.addrs {
+		if own == a {
+			return true
+		}
+	}
+	return false
+}
+
+// microseconds is the clock of Tag.SentAt.
+func microseconds(t time.Time) uint32 { return uint32(t.UnixMicro()) }

@@ -1,0 +1,228 @@
+package tunnel
+
+import (
+	"math/bits"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// queue stands between the walk and one WireGuard device: many writers, one
+// reader. It never blocks a writer: when it is full the oldest batch goes, so
+// that a carrier that stands still delays nobody and keeps nothing stale.
+type queue struct {
+	pool   *batchPool
+	slots  uint8 // the carrier slots this device serves
+	self   uint32
+	epoch  uint32
+	frame  int           // largest frame, bytes
+	maxAge time.Duration // older batches are dropped, not sent
+
+	mu      sync.Mutex
+	wake    sync.Cond
+	control fifo
+	data    fifo
+	packets int // waiting in data
+	bytes   int // waiting in data, by capacity
+	closed  bool
+
+	// cursor of the reader
+	cur     *batch
+	next    int   // index into cur.items
+	pending uint8 // slots of cur.items[next] that still need their copy
+}
+
+func newQueue(pool *batchPool, slots uint8, self, epoch uint32, mtu int, maxAge time.Duration) *queue {
+	q := &queue{pool: pool, slots: slots, self: self, epoch: epoch, frame: mtu + replicate.TagLen, maxAge: maxAge}
+	q.wake.L = &q.mu
+	return q
+}
+
+// push hands b to the queue, which takes a reference of its own if any item is
+// for its slots.
+func (q *queue) push(b *batch) {
+	mine := 0
+	for i := range b.items {
+		if b.items[i].slots&q.slots != 0 {
+			mine++
+		}
+	}
+	if mine == 0 {
+		return
+	}
+	b.refs.Add(1)
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		q.pool.release(b)
+		return
+	}
+	for q.data.len() > 0 && (q.packets+len(b.items) > queuePackets || q.bytes+cap(b.data) > queueBytes) {
+		q.drop(q.shift())
+	}
+	q.data.push(b)
+	q.packets += len(b.items)
+	q.bytes += cap(b.data)
+	q.mu.Unlock()
+	q.wake.Signal()
+}
+
+// pushControl hands over a batch of probes or replies, ahead of all data.
+func (q *queue) pushControl(b *batch) {
+	b.refs.Add(1)
+	q.mu.Lock()
+	if q.closed || q.control.len() >= controlFrames {
+		q.mu.Unlock()
+		q.pool.release(b)
+		return
+	}
+	q.control.push(b)
+	q.mu.Unlock()
+	q.wake.Signal()
+}
+
+// shift takes the oldest data batch. The caller holds mu.
+func (q *queue) shift() *batch {
+	b := q.data.shift()
+	q.packets -= len(b.items)
+	q.bytes -= cap(b.data)
+	return b
+}
+
+// drop counts b's copies as dropped on their paths and lets it go.
+func (q *queue) drop(b *batch) {
+	for i := range b.items {
+		it := &b.items[i]
+		for s := it.slots & q.slots; s != 0; s &= s - 1 {
+			if l := it.peer.links[bits.TrailingZeros8(s)]; l != nil {
+				l.txDropped.Add(1)
+			}
+		}
+	}
+	q.pool.release(b)
+}
+
+// take returns the next batch; it waits for one only if block is set. It
+// returns nil when there is none or the queue is closed.
+func (q *queue) take(block bool) *batch {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		switch {
+		case q.closed:
+			return nil
+		case q.control.len() > 0:
+			return q.control.shift()
+		case q.data.len() > 0:
+			b := q.shift()
+			if time.Since(b.at) <= q.maxAge {
+				return b
+			}
+			q.drop(b)
+		case !block:
+			return nil
+		default:
+			q.wake.Wait()
+		}
+	}
+}
+
+// fill writes frames into bufs from offset on and their lengths into sizes. It
+// waits for the first one and returns how many there are, or os.ErrClosed. Only
+// the device's TUN reader may call it.
+func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) {
+	sentAt := uint32(0)
+	for n < len(bufs) {
+		if q.cur == nil {
+			if q.cur = q.take(n == 0); q.cur == nil {
+				break
+			}
+			q.next, q.pending = -1, 0
+			sentAt = microseconds(time.Now())
+		}
+		if q.pending == 0 {
+			if q.next++; q.next == len(q.cur.items) {
+				q.pool.release(q.cur)
+				q.cur = nil
+				continue
+			}
+			q.pending = q.cur.items[q.next].slots & q.slots
+			continue
+		}
+		if sentAt == 0 {
+			sentAt = microseconds(time.Now())
+		}
+		slot := bits.TrailingZeros8(q.pending)
+		q.pending &= q.pending - 1
+		if size := q.put(bufs[n][offset:], &q.cur.items[q.next], slot, sentAt); size > 0 {
+			sizes[n] = size
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, os.ErrClosed
+	}
+	return n, nil
+}
+
+// put writes the frame of it for slot and returns its length, 0 if the path is
+// gone or the frame too long for it.
+func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) int {
+	l := it.peer.links[slot]
+	if l == nil || replicate.TagLen+it.len > q.frame {
+		return 0
+	}
+	l.txSeq++
+	size := replicate.TagLen + copy(buf[replicate.TagLen:], q.cur.data[it.off:it.off+it.len])
+	replicate.PutTag(buf[:size], &replicate.Tag{
+		Type: it.typ, Epoch: q.epoch, PathSeq: l.txSeq,
+		Src: l.local, Dst: l.remote, Seq: it.seq, SentAt: sentAt,
+	})
+	l.txFrames.Add(1)
+	return size
+}
+
+// close wakes the reader and drops what waits.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	for q.data.len() > 0 {
+		q.pool.release(q.shift())
+	}
+	for q.control.len() > 0 {
+		q.pool.release(q.control.shift())
+	}
+	q.mu.Unlock()
+	q.wake.Broadcast()
+}
+
+// fifo is a queue of batches in a ring that grows to what was needed.
+type fifo struct {
+	ring []*batch
+	head int
+	n    int
+}
+
+func (f *fifo) len() int { return f.n }
+
+func (f *fifo) push(b *batch) {
+	if f.n == len(f.ring) {
+		grown := make([]*batch, max(16, 2*len(f.ring)))
+		for i := range f.n {
+			grown[i] = f.ring[(f.head+i)%len(f.ring)]
+		}
+		f.ring, f.head = grown, 0
+	}
+	f.ring[(f.head+f.n)%len(f.ring)] = b
+	f.n++
+}
+
+func (f *fifo) shift() *batch {
+	b := f.ring[f.head]
+	f.ring[f.head] = nil
+	f.head = (f.head + 1) % len(f.ring)
+	f.n--
+	return b
+}

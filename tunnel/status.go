@@ -1,0 +1,111 @@
+package tunnel
+
+import "github.com/fogplr/fogplr/replicate"
+
+// Status is what a node tells about itself; `fogplr status --json` prints it as
+// it stands. Times are in seconds unless the name says otherwise.
+type Status struct {
+	Role      string   `json:"role"` // "robot" or "gateway"
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Uptime    float64  `json:"uptime_s"`
+	Interface string   `json:"interface"`
+	Addresses []string `json:"addresses"`
+	MTU       int      `json:"mtu"`
+	// Ready is true when the node can do its work: a robot with a path up to
+	// every gateway, a gateway with its socket open.
+	Ready bool `json:"ready"`
+	// Warnings are plain sentences: what is wrong, what it means, what to do.
+	Warnings []string        `json:"warnings,omitempty"`
+	Carriers []CarrierStatus `json:"carriers,omitempty"` // robot only
+	Peers    []PeerStatus    `json:"peers"`
+	Out      OutCounters     `json:"out"`
+	In       InCounters      `json:"in"`
+}
+
+// CarrierStatus is one uplink of a robot.
+type CarrierStatus struct {
+	Interface string `json:"interface"`
+	Slot      int    `json:"slot"`
+	Usable    bool   `json:"usable"`
+	// Problem is empty when the carrier is usable.
+	Problem string       `json:"problem,omitempty"`
+	Socket  SocketStatus `json:"socket"`
+}
+
+// SocketStatus counts what a UDP socket did, in datagrams and in bytes of UDP
+// payload.
+type SocketStatus struct {
+	TxPackets uint64 `json:"tx_packets"`
+	TxBytes   uint64 `json:"tx_bytes"`
+	RxPackets uint64 `json:"rx_packets"`
+	RxBytes   uint64 `json:"rx_bytes"`
+	// TxDropped counts datagrams the kernel did not take because its buffer was
+	// full, TxErrors those it refused (too big, no route, link down).
+	TxDropped uint64 `json:"tx_dropped"`
+	TxErrors  uint64 `json:"tx_errors"`
+	// RxOverflow counts datagrams that the kernel dropped because this program
+	// did not read fast enough.
+	RxOverflow uint64 `json:"rx_overflow"`
+	LastError  string `json:"last_error,omitempty"`
+}
+
+// PeerStatus is the other end: a gateway as a robot sees it, or a robot as a
+// gateway does.
+type PeerStatus struct {
+	Name        string             `json:"name"`
+	Addresses   []string           `json:"addresses"`
+	Elimination replicate.Counters `json:"elimination"`
+	Paths       []PathStatus       `json:"paths"`
+}
+
+// PathStatus is one WireGuard session, carrier by gateway.
+type PathStatus struct {
+	Carrier  string `json:"carrier"` // interface on a robot, "slot N" on a gateway
+	Slot     int    `json:"slot"`
+	Endpoint string `json:"endpoint,omitempty"`
+	// Up means proven: authenticated answers came within the trust time.
+	Up bool `json:"up"`
+	// Carries means that packets are copied to this path now.
+	Carries bool `json:"carries"`
+	// Stage names what fails when the path is not up: "no route", "no reply",
+	// "handshake refused" or "address not allowed".
+	Stage string `json:"stage,omitempty"`
+	// Hint says what Stage means and what to do.
+	Hint  string  `json:"hint,omitempty"`
+	RTTms float64 `json:"rtt_ms,omitempty"` // smoothed; robots only
+	// LossIn and LossOut are shares (0 to 1) of the frames of this path alone,
+	// by its own sequence numbers, over the last seconds; -1 when not known.
+	LossIn    float64 `json:"loss_in"`
+	LossOut   float64 `json:"loss_out"`
+	LastProof float64 `json:"last_proof_s"` // seconds ago, -1 when never
+	TxFrames  uint64  `json:"tx_frames"`
+	RxFrames  uint64  `json:"rx_frames"`
+	// TxDropped counts frames dropped in the carrier's own queue.
+	TxDropped uint64 `json:"tx_dropped"`
+	// LatentErrors counts the times that this path's copies stopped while its
+	// twins' went on (IEEE 802.1CB, 7.4.4).
+	LatentErrors uint64 `json:"latent_errors"`
+	Latent       bool   `json:"latent"` // true while it lasts
+}
+
+// OutCounters count inner packets read from the TUN device.
+type OutCounters struct {
+	Packets    uint64 `json:"packets"`
+	Bytes      uint64 `json:"bytes"`
+	Local      uint64 `json:"local"`       // IGMP, MLD, mDNS and the like, never replicated
+	NoPeer     uint64 `json:"no_peer"`     // destination is nobody's address
+	NoPath     uint64 `json:"no_path"`     // no path to the destination had a session
+	NotAllowed uint64 `json:"not_allowed"` // source is not this node's overlay address
+}
+
+// InCounters count frames that WireGuard authenticated.
+type InCounters struct {
+	Frames     uint64 `json:"frames"`
+	Malformed  uint64 `json:"malformed"`
+	BadVersion uint64 `json:"bad_version"`
+	// NotAllowed counts inner packets whose source the peer may not claim or
+	// whose destination is not here.
+	NotAllowed uint64 `json:"not_allowed"`
+	TUNErrors  uint64 `json:"tun_errors"` // packets the kernel did not take
+}
