@@ -1,0 +1,51 @@
+package config
+
+import "time"
+
+// Defaults of keys that a file leaves out.
+const (
+	DefaultInterface  = "plr0"
+	DefaultMTU        = 1280 // bytes; IPv6 needs it, and it fits every carrier
+	DefaultListenPort = 51820
+	DefaultStateDir   = "/var/lib/fogplr"
+	DefaultDeadline   = 200 * time.Millisecond
+	// RobotSocket and GatewaySocket are the control sockets.
+	RobotSocket   = "/run/fogplr/robot.sock"
+	GatewaySocket = "/run/fogplr/gateway.sock"
+)
+
+// Limits of what a file may say.
+const (
+	// maxFile is the largest configuration file, in bytes: room for maxPeers
+	// robots with eight keys and comments each.
+	maxFile = 4 << 20
+	// maxProblems bounds the problems reported of one file: more than a person
+	// mends before trying again.
+	maxProblems = 50
+	// maxAddresses is the number of overlay addresses of one node: one or two
+	// of each family.
+	maxAddresses = 8
+	// maxCarriers is the number of carrier slots (replicate.MaxSlot + 1).
+	maxCarriers = 8
+	// maxGateways bounds the gateways of a robot: with eight carriers 128 paths,
+	// each probed several times a second.
+	maxGateways = 16
+	// maxPeers bounds the robots of a gateway.
+	maxPeers = 4096
+	// maxName is the longest node name in bytes, as for a DNS label.
+	maxName = 63
+	// maxInterface is the longest interface name in bytes (IFNAMSIZ - 1).
+	maxInterface = 15
+	// maxSocket is the longest path of a Unix socket in bytes (sun_path - 1).
+	maxSocket = 107
+
+	minMTU  = 576  // bytes; RFC 791: every IPv4 host takes such a datagram
+	minMTU6 = 1280 // bytes; RFC 8200 section 5
+	maxMTU  = 9000 // bytes; jumbo frames
+
+	minBits     = 8   // shortest overlay prefix, in bits
+	maxBits     = 30  // longest IPv4 overlay prefix: room for two nodes
+	maxBits6    = 126 // the same for IPv6
+	minDeadline = time.Millisecond
+	maxDeadline = time.Minute
+)

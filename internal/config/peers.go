@@ -1,0 +1,191 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/fogplr/fogplr/internal/keys"
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// claims remembers who has a name, address, key or node number already.
+// WireGuard would silently give a peer's traffic to the last one that claims
+// its address, so every second claim is refused.
+type claims map[string]string
+
+// claim notes that owner has what, and returns who else has it, or nothing.
+func (c claims) claim(kind, what, owner string) (other string) {
+	key := kind + " " + what
+	if other, taken := c[key]; taken {
+		return other
+	}
+	c[key] = owner
+	return ""
+}
+
+func (t *table) carriers(tun string) []string {
+	taken := claims{}
+	var out []string
+	for _, c := range t.tables("carrier", 1, maxCarriers) {
+		s, ok := c.require("interface", interfaceExpected)
+		c.finish()
+		if !ok {
+			continue
+		}
+		c.checkInterface("interface", s)
+		if s == tun {
+			c.fail("interface", show(s), fmt.Sprintf("an uplink; %s is the overlay's own interface", tun))
+		}
+		if other := taken.claim("interface", s, c.owner); other != "" {
+			c.fail("interface", fmt.Sprintf("%q, which %s has already", s, other), "an interface of its own for every carrier")
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// peerBase is what every peer has: [[gateway]] and [[robot]].
+type peerBase struct {
+	name      string
+	addresses []netip.Addr
+	number    uint32
+}
+
+// peer reads the common part of a peer's table and checks it against taken,
+// which has what self claims.
+func (t *table) peer(kind string, self *Node, taken claims) peerBase {
+	var p peerBase
+	p.name = t.name()
+	if validName(p.name) {
+		where := t.doc.lines[t.path]
+		if other := taken.claim("name", p.name, fmt.Sprintf("the %s of line %d", kind, where)); other != "" {
+			t.fail("name", fmt.Sprintf("%q, which %s has already", p.name, other), "a name of its own for every "+kind)
+		}
+		t.owner = fmt.Sprintf("%s %q", kind, p.name)
+	}
+	for _, it := range t.texts("address", plainExpected, maxAddresses) {
+		a, complaint := parsePlain(it.value, self.Addresses)
+		if complaint != "" {
+			t.failAt(it.line, "address", show(it.value), complaint)
+			continue
+		}
+		if other := taken.claim("address", a.String(), t.owner); other != "" {
+			t.failAt(it.line, "address", fmt.Sprintf("%q, which %s has already", it.value, other), "an address of its own for every node")
+			continue
+		}
+		p.addresses = append(p.addresses, a)
+	}
+	if len(p.addresses) > 0 {
+		p.number = t.number24(p.addresses[0], self.Addresses, taken)
+	}
+	return p
+}
+
+// number24 returns the node number of a peer whose first address is a.
+func (t *table) number24(a netip.Addr, overlay []netip.Prefix, taken claims) uint32 {
+	n, _ := replicate.NodeOf(within(a, overlay)) // checked by parsePlain
+	if other := taken.claim("node", fmt.Sprint(n), t.owner); other != "" {
+		t.fail("address", fmt.Sprintf("%v, which means node number %d, and %s has that number already", a, n, other),
+			"a first address whose host part (at most its last 24 bits) differs from every other node's")
+	}
+	return n
+}
+
+// within returns a with the prefix length of the overlay it lies in, or the
+// zero Prefix.
+func within(a netip.Addr, overlay []netip.Prefix) netip.Prefix {
+	for _, p := range overlay {
+		if p.Contains(a) {
+			return netip.PrefixFrom(a, p.Bits())
+		}
+	}
+	return netip.Prefix{}
+}
+
+// parsePlain returns the address s, which must lie in the overlay, or what was
+// expected instead. When the overlay itself is not known it is not checked.
+func parsePlain(s string, overlay []netip.Prefix) (a netip.Addr, complaint string) {
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.Zone() != "" {
+		return a, plainExpected
+	}
+	if len(overlay) == 0 {
+		return a, ""
+	}
+	p := within(a, overlay)
+	if !p.IsValid() {
+		list := ""
+		for i, o := range overlay {
+			if i > 0 {
+				list += " or "
+			}
+			list += o.Masked().String()
+		}
+		return a, "an address inside this node's own prefix, " + list
+	}
+	return a, checkHost(p)
+}
+
+// selfClaims returns the claims of the node that the file is for.
+func selfClaims(self *Node) claims {
+	taken := claims{}
+	for _, p := range self.Addresses {
+		taken.claim("address", p.Addr().String(), "this node itself")
+	}
+	if len(self.Addresses) > 0 {
+		taken.claim("node", fmt.Sprint(self.Number), "this node itself")
+	}
+	return taken
+}
+
+func (t *table) gateways(self *Node) []GatewayPeer {
+	taken := selfClaims(self)
+	var out []GatewayPeer
+	for _, g := range t.tables("gateway", 1, maxGateways) {
+		base := g.peer("gateway", self, taken)
+		p := GatewayPeer{Name: base.name, Addresses: base.addresses, Number: base.number}
+		const expected = "the gateway's public key, 44 characters, as `fogplr pubkey` prints it"
+		if s, ok := g.require("public_key", expected); ok {
+			p.PublicKey = g.publicKey("public_key", item{s, g.line("public_key")}, expected, taken)
+		}
+		p.Endpoint = g.endpoint(self.Addresses)
+		if p.Endpoint.IsValid() {
+			if other := taken.claim("endpoint", p.Endpoint.String(), g.owner); other != "" {
+				g.fail("endpoint", fmt.Sprintf("%v, which %s has already", p.Endpoint, other), "an endpoint of its own for every gateway")
+			}
+		}
+		g.finish()
+		out = append(out, p)
+	}
+	return out
+}
+
+func (t *table) robots(self *Node) []RobotPeer {
+	taken := selfClaims(self)
+	var out []RobotPeer
+	for _, r := range t.tables("robot", 0, maxPeers) {
+		base := r.peer("robot", self, taken)
+		p := RobotPeer{Name: base.name, Addresses: base.addresses, Number: base.number}
+		const expected = "a list of up to 8 public keys, as `fogplr pubkey --robot` prints it"
+		for _, it := range r.texts("carrier_keys", expected, maxCarriers) {
+			p.CarrierKeys = append(p.CarrierKeys, r.publicKey("carrier_keys", it, "a public key, 44 characters, as `fogplr pubkey --robot` prints it", taken))
+		}
+		r.finish()
+		out = append(out, p)
+	}
+	return out
+}
+
+// publicKey reads one public key. The text is not repeated in the error, since
+// it may be a private key in the wrong place.
+func (t *table) publicKey(key string, it item, expected string, taken claims) keys.Public {
+	k, err := keys.ParsePublic(it.value)
+	if err != nil {
+		t.failAt(it.line, key, fmt.Sprintf("a text of %d characters that is %v", len(it.value), err), expected)
+		return k
+	}
+	if other := taken.claim("key", k.String(), t.owner); other != "" {
+		t.failAt(it.line, key, fmt.Sprintf("%v, which %s has already", k, other), "a key of its own for every carrier and every gateway")
+	}
+	return k
+}

@@ -1,0 +1,175 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/fogplr/fogplr/replicate"
+)
+
+const (
+	nameExpected      = "a name of letters, digits, '-', '_' and '.', at most 63 of them"
+	interfaceExpected = "the name of a network interface, at most 15 characters, without '/', ':', '%' or spaces"
+	prefixExpected    = `an overlay address with its prefix length, such as "10.77.0.2/16", or a list of up to 8 of them`
+	plainExpected     = `an overlay address without prefix length, such as "10.77.0.11", or a list of up to 8 of them`
+	endpointExpected  = `an IP address and a port, such as "198.51.100.10:51820" or "[2001:db8::1]:51820"`
+	deadlineExpected  = `a time from "1ms" to "60s"`
+	levelExpected     = `"debug", "info", "warn" or "error"`
+)
+
+func (t *table) name() string {
+	s, ok := t.require("name", nameExpected)
+	if ok && !validName(s) {
+		t.fail("name", show(s), nameExpected)
+	}
+	return s
+}
+
+func validName(s string) bool {
+	bad := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+	}
+	return s != "" && len(s) <= maxName && strings.IndexFunc(s, bad) < 0
+}
+
+func (t *table) checkInterface(key, s string) {
+	bad := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("/:%", r) }
+	if s == "" || s == "." || s == ".." || len(s) > maxInterface || strings.IndexFunc(s, bad) >= 0 {
+		t.fail(key, show(s), interfaceExpected)
+	}
+}
+
+func (t *table) logLevel() slog.Level {
+	s, ok := t.text("log_level", levelExpected)
+	if !ok {
+		return slog.LevelInfo
+	}
+	switch s {
+	case "debug":
+		return slog.LevelDebug
+	case "info":
+		return slog.LevelInfo
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	}
+	t.fail("log_level", show(s), levelExpected)
+	return slog.LevelInfo
+}
+
+func (t *table) deadline() time.Duration {
+	s, ok := t.text("deadline", deadlineExpected)
+	if !ok {
+		return DefaultDeadline
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < minDeadline || d > maxDeadline {
+		t.fail("deadline", show(s), deadlineExpected)
+		return DefaultDeadline
+	}
+	return d
+}
+
+// prefixes reads this node's own overlay addresses.
+func (t *table) prefixes() []netip.Prefix {
+	var out []netip.Prefix
+	for _, it := range t.texts("address", prefixExpected, maxAddresses) {
+		p, complaint := parsePrefix(it.value)
+		for _, q := range out {
+			if complaint == "" && p.Overlaps(q) {
+				complaint = fmt.Sprintf("a prefix that does not overlap with %v", q)
+			}
+		}
+		if complaint != "" {
+			t.failAt(it.line, "address", show(it.value), complaint)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// parsePrefix returns the overlay address s or what was expected instead.
+func parsePrefix(s string) (p netip.Prefix, complaint string) {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return p, prefixExpected
+	}
+	longest := maxBits
+	if p.Addr().Is6() {
+		longest = maxBits6
+	}
+	if p.Bits() < minBits || p.Bits() > longest {
+		return p, fmt.Sprintf("a prefix length from /%d to /%d", minBits, longest)
+	}
+	return p, checkHost(p)
+}
+
+// checkHost returns what was expected instead of p as the address of a node,
+// or nothing.
+func checkHost(p netip.Prefix) string {
+	a := p.Addr()
+	switch {
+	case a.Is4In6():
+		return fmt.Sprintf("the same address written as IPv4, %v", a.Unmap())
+	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast():
+		return "an ordinary unicast address, not a loopback, link-local, multicast or unspecified one"
+	}
+	if _, err := replicate.NodeOf(p); err != nil {
+		return fmt.Sprintf("an address whose host part (at most its last 24 bits) is not zero, since that part names the node; %v is the network itself", a)
+	}
+	if a.Is4() && isBroadcast(p) {
+		return fmt.Sprintf("the address of a node; %v is the broadcast address of %v", a, p.Masked())
+	}
+	return ""
+}
+
+func isBroadcast(p netip.Prefix) bool {
+	b := p.Addr().As4()
+	var host, ones uint32
+	for _, c := range b {
+		host = host<<8 | uint32(c)
+	}
+	ones = uint32(1)<<(32-p.Bits()) - 1
+	return host&ones == ones
+}
+
+// endpoint reads where a gateway listens; overlay are this node's prefixes.
+func (t *table) endpoint(overlay []netip.Prefix) netip.AddrPort {
+	s, ok := t.require("endpoint", endpointExpected)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	ep, err := netip.ParseAddrPort(s)
+	if err != nil {
+		t.fail("endpoint", show(s), endpointComplaint(s))
+		return ep
+	}
+	a := ep.Addr()
+	if ep.Port() == 0 || a.IsUnspecified() || a.IsMulticast() || a.Is4In6() {
+		t.fail("endpoint", show(s), endpointExpected)
+	}
+	for _, p := range overlay {
+		if p.Contains(a) {
+			t.fail("endpoint", show(s), fmt.Sprintf("an address outside the overlay %v, since the tunnel cannot run through itself", p.Masked()))
+		}
+	}
+	return ep
+}
+
+// endpointComplaint says why s is no ip:port.
+func endpointComplaint(s string) string {
+	if _, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return endpointExpected + "; the port is missing, or the IPv6 address has no brackets"
+	}
+	host, port, found := strings.Cut(s, ":")
+	if isDNS := strings.IndexFunc(host, unicode.IsLetter) >= 0; isDNS && (!found || !strings.Contains(port, ":")) {
+		return endpointExpected + "; DNS names are not understood yet, only ip:port"
+	}
+	return endpointExpected
+}
