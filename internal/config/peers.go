@@ -83,7 +83,10 @@ func (t *table) peer(kind string, self *Node, taken claims) peerBase {
 
 // number24 returns the node number of a peer whose first address is a.
 func (t *table) number24(a netip.Addr, overlay []netip.Prefix, taken claims) uint32 {
-	n, _ := replicate.NodeOf(within(a, overlay)) // checked by parsePlain
+	n, err := replicate.NodeOf(within(a, overlay))
+	if err != nil {
+		return 0 // reported already: the overlay is not known, or parsePlain said it
+	}
 	if other := taken.claim("node", fmt.Sprint(n), t.owner); other != "" {
 		t.fail("address", fmt.Sprintf("%v, which means node number %d, and %s has that number already", a, n, other),
 			"a first address whose host part (at most its last 24 bits) differs from every other node's")

@@ -75,9 +75,11 @@ func (t *table) deadline() time.Duration {
 	return d
 }
 
-// prefixes reads this node's own overlay addresses.
+// prefixes reads this node's own overlay addresses; none when one of them is
+// wrong, so that nothing is measured by half of them.
 func (t *table) prefixes() []netip.Prefix {
 	var out []netip.Prefix
+	before := len(t.doc.problems)
 	for _, it := range t.texts("address", prefixExpected, maxAddresses) {
 		p, complaint := parsePrefix(it.value)
 		for _, q := range out {
@@ -90,6 +92,9 @@ func (t *table) prefixes() []netip.Prefix {
 			continue
 		}
 		out = append(out, p)
+	}
+	if len(t.doc.problems) > before {
+		return nil
 	}
 	return out
 }
@@ -164,11 +169,12 @@ func (t *table) endpoint(overlay []netip.Prefix) netip.AddrPort {
 
 // endpointComplaint says why s is no ip:port.
 func endpointComplaint(s string) string {
-	if _, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+	host, _, _ := strings.Cut(s, ":")
+	_, err := netip.ParseAddr(strings.Trim(s, "[]"))
+	switch {
+	case err == nil, strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "["):
 		return endpointExpected + "; the port is missing, or the IPv6 address has no brackets"
-	}
-	host, port, found := strings.Cut(s, ":")
-	if isDNS := strings.IndexFunc(host, unicode.IsLetter) >= 0; isDNS && (!found || !strings.Contains(port, ":")) {
+	case strings.IndexFunc(host, unicode.IsLetter) >= 0:
 		return endpointExpected + "; DNS names are not understood yet, only ip:port"
 	}
 	return endpointExpected

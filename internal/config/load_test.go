@@ -1,0 +1,243 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/fogplr/fogplr/internal/keys"
+)
+
+const robotText = `name = "stretch"
+address = ["10.77.0.2/16", "fd77::2/64"]
+private_key_file = "node.key"
+deadline = "150ms"
+interface = "plr1"
+mtu = 1400
+control_socket = "run/r.sock"
+state_dir = "/srv/state"
+log_level = "debug"
+[[carrier]]
+interface = "wwan0"
+[[carrier]]
+interface = "wlan0"
+[[gateway]]
+name = "west"
+address = ["10.77.0.11", "fd77::11"]
+public_key = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+endpoint = "198.51.100.10:51820"
+[[gateway]]
+name = "east"
+address = "10.77.0.12"
+public_key = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
+endpoint = "[2001:db8::1]:51821"
+`
+
+func write(t testing.TB, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func public(t testing.TB, s string) keys.Public {
+	t.Helper()
+	k, err := keys.ParsePublic(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestLoadRobot(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	file := write(t, "robot.toml", robotText)
+	got, err := LoadRobot(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(file)
+	want := &Robot{
+		Node: Node{
+			File:           file,
+			Name:           "stretch",
+			Addresses:      []netip.Prefix{netip.MustParsePrefix("10.77.0.2/16"), netip.MustParsePrefix("fd77::2/64")},
+			Number:         2,
+			PrivateKeyFile: filepath.Join(dir, "node.key"),
+			Interface:      "plr1",
+			MTU:            1400,
+			ControlSocket:  filepath.Join(dir, "run/r.sock"),
+			StateDir:       "/srv/state",
+			LogLevel:       slog.LevelDebug,
+			keyLine:        3,
+		},
+		Deadline: 150 * time.Millisecond,
+		Carriers: []string{"wwan0", "wlan0"},
+		Gateways: []GatewayPeer{{
+			Name:      "west",
+			Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("fd77::11")},
+			Number:    11,
+			PublicKey: public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="),
+			Endpoint:  netip.MustParseAddrPort("198.51.100.10:51820"),
+		}, {
+			Name:      "east",
+			Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.12")},
+			Number:    12,
+			PublicKey: public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="),
+			Endpoint:  netip.MustParseAddrPort("[2001:db8::1]:51821"),
+		}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestLoadRobotDefaults(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	got, err := LoadRobot(write(t, "robot.toml", `
+name = "r"
+address = "10.77.1.2/16"
+private_key_file = "/k"
+carrier = [{interface = "wwan0"}]
+gateway = [{name = "g", address = "10.77.0.11", public_key = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", endpoint = "198.51.100.10:1"}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Interface != "plr0" || got.MTU != 1280 || got.Deadline != 200*time.Millisecond || got.LogLevel != slog.LevelInfo ||
+		got.ControlSocket != "/run/fogplr/robot.sock" || got.StateDir != "/var/lib/fogplr" || got.PrivateKeyFile != "/k" || got.Number != 1<<8+2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestLoadGateway(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	got, err := LoadGateway(write(t, "gateway.toml", `
+name = "west"
+address = "10.77.0.11/16"
+private_key_file = "node.key"
+listen_port = 4500
+[[robot]]
+name = "stretch"
+address = "10.77.0.2"
+carrier_keys = ["hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
+  "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRobots := []RobotPeer{{
+		Name: "stretch", Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.2")}, Number: 2,
+		CarrierKeys: []keys.Public{public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="), public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=")},
+	}}
+	if got.ListenPort != 4500 || got.ControlSocket != "/run/fogplr/gateway.sock" || got.Number != 11 || !reflect.DeepEqual(got.Robots, wantRobots) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestGatewayWithoutRobotsLoads(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	got, err := LoadGateway(write(t, "gateway.toml", "name='west'\naddress='10.77.0.11/16'\nprivate_key_file='k'\n"))
+	if err != nil || len(got.Robots) != 0 || got.ListenPort != 51820 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestCredentialGoesFirst(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CREDENTIALS_DIRECTORY", dir)
+	const head = "name='west'\naddress='10.77.0.11/16'\n"
+	named := write(t, "gateway.toml", head+"private_key_file='node.key'\n")
+	unnamed := write(t, "gateway.toml", head)
+
+	if got, err := LoadGateway(named); err != nil || got.PrivateKeyFile != filepath.Join(filepath.Dir(named), "node.key") {
+		t.Errorf("no credential: %+v, %v", got, err)
+	}
+	var problems *Error
+	if _, err := LoadGateway(unnamed); !errors.As(err, &problems) || problems.Problems[0].Key != "private_key_file" {
+		t.Errorf("no credential and no key: %v", err)
+	}
+
+	key := keys.Generate()
+	credential := filepath.Join(dir, "node.key")
+	if err := keys.WritePrivate(credential, key, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(credential, 0o440); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{named, unnamed} {
+		got, err := LoadGateway(file)
+		if err != nil || got.PrivateKeyFile != credential {
+			t.Errorf("with a credential: %+v, %v", got, err)
+			continue
+		}
+		k, warning, err := got.ReadKey()
+		if k != key || warning != "" || err != nil {
+			t.Errorf("read key: same %v, warning %q, error %v", k == key, warning, err)
+		}
+	}
+}
+
+func TestReadKeyErrorNamesTheLine(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	got, err := LoadGateway(write(t, "gateway.toml", "name='west'\naddress='10.77.0.11/16'\nprivate_key_file='node.key'\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = got.ReadKey()
+	var problems *Error
+	if !errors.As(err, &problems) || problems.Problems[0].Line != 3 || problems.Problems[0].Key != "private_key_file" {
+		t.Errorf("error %v, want line 3", err)
+	}
+}
+
+// The file that init writes loads when every value is known, and else every
+// blank is reported with the line that it is on.
+func TestRenderedFilesLoad(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	node := keys.Generate()
+	all := keys.CarrierPublicKeys(node)
+	for name, f := range map[string]RobotFile{
+		"one of each": {
+			Name: "stretch", Addresses: []string{"10.77.0.2/16"}, PrivateKeyFile: "node.key", Carriers: []string{"wlan0"},
+			Gateways: []GatewayBlock{{"west", []string{"10.77.0.11"}, all[0].String(), "198.51.100.10:51820", ""}},
+		},
+		"several": {
+			Name: "stretch", Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, PrivateKeyFile: "k/\"node\".key", Carriers: []string{"wlan0", "wwan0"},
+			Gateways: []GatewayBlock{
+				{"west", []string{"10.77.0.11", "fd77::11"}, all[0].String(), "198.51.100.10:51820", "guessed"},
+				{"east", []string{"10.77.0.12"}, all[1].String(), "[2001:db8::1]:51820", ""},
+			},
+		},
+	} {
+		file := write(t, "robot.toml", f.Render())
+		got, err := LoadRobot(file)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, f.Render())
+			continue
+		}
+		if len(got.Carriers) != len(f.Carriers) || len(got.Gateways) != len(f.Gateways) || got.PrivateKeyFile != filepath.Join(filepath.Dir(file), f.PrivateKeyFile) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	for name, f := range map[string]GatewayFile{
+		"no robots": {Name: "west", Addresses: []string{"10.77.0.11/16"}, PrivateKeyFile: "node.key", ListenPort: 51820},
+		"a robot": {
+			Name: "west", Addresses: []string{"10.77.0.11/16", "fd77::11/64"}, PrivateKeyFile: "node.key", ListenPort: 51820,
+			Robots: []RobotBlock{{"stretch", []string{"10.77.0.2", "fd77::2"}, all[:]}},
+		},
+	} {
+		got, err := LoadGateway(write(t, "gateway.toml", f.Render()))
+		if err != nil || len(got.Robots) != len(f.Robots) {
+			t.Errorf("%s: %v\n%s", name, err, f.Render())
+		}
+	}
+}
