@@ -1,0 +1,107 @@
+package path
+
+import "time"
+
+// The values of DefaultConfig.
+const (
+	// defaultActive: short enough that three lost probes are noticed within the
+	// time a person takes for a hitch, long enough that a path costs 5 small
+	// frames a second each way.
+	defaultActive = 200 * time.Millisecond
+	// defaultIdle keeps NAT bindings (30 s and more, RFC 4787) and WireGuard keys
+	// alive on an idle path.
+	defaultIdle = 5 * time.Second
+	// defaultLinger: gaps between the packets of one application are shorter.
+	defaultLinger = time.Second
+	// defaultSuspect is three active intervals.
+	defaultSuspect = 600 * time.Millisecond
+	// defaultTrust: fades and handovers of 1 to 2 s must not cost a handshake.
+	defaultTrust = 3 * time.Second
+	// defaultMaxTrust bounds what a lossy path may stretch Trust to.
+	defaultMaxTrust = 10 * time.Second
+	// defaultRetry: a handshake costs the gateway two Curve25519 operations.
+	defaultRetry = time.Second
+	// defaultMaxRetry is RekeyTimeout of WireGuard, the pace of WireGuard itself.
+	defaultMaxRetry = 5 * time.Second
+)
+
+// WireGuard's own times (golang.zx2c4.com/wireguard/device/constants.go).
+const (
+	rekeyTimeout    = 5 * time.Second   // least distance of initiations without Expire
+	rejectAfterTime = 180 * time.Second // life of a key pair
+)
+
+const (
+	// ringSize is how many probes are remembered: 64 at the active interval are
+	// more than maxTrust. A power of two.
+	ringSize = 64
+	// minSpacing between two probes, whatever the events: link events come in
+	// bursts of a dozen.
+	minSpacing = 50 * time.Millisecond
+	// minOverdue probes must be overdue before a path is suspected or given up.
+	minOverdue = 3
+	// retryGrowth is the divisor by which the distance of handshakes grows:
+	// a fourteenth each time, 1 s to 5 s in about a minute.
+	retryGrowth = 14
+	// returnProofs are needed by a path that died: one reply can be the last
+	// frame that a dying link squeezed through.
+	returnProofs = 2
+	// returnWindow is how long the second of them may take.
+	returnWindow = 2 * time.Second
+	// pollGap: a Poll this much later than promised means that this program or
+	// machine slept, which says nothing about the peer.
+	pollGap = 2 * time.Second
+	// sealWait: a probe that was not encrypted by then waits in WireGuard's
+	// staging, so the key pair is gone.
+	sealWait = 1500 * time.Millisecond
+	// expireGrace: frames encrypted just before Expire are still being sent, and
+	// do not prove a new session.
+	expireGrace = 10 * time.Millisecond
+)
+
+// Round trip time (RFC 6298).
+const (
+	clockGranularity = 10 * time.Millisecond // G, covers scheduling delays
+	initialRTO       = time.Second           // RFC 6298, 2.1
+	maxRTO           = 3 * time.Second       // beyond it a probe is as good as lost
+)
+
+// Answer ratio.
+const (
+	ratioGain = 1.0 / 64 // per probe: a memory of 13 s at the active interval
+	// suspectChance is the chance that a path which answers as usual is
+	// suspected; that costs a harmless handshake.
+	suspectChance = 1e-2
+	// deathChance is the chance that it is given up.
+	deathChance = 1e-7
+)
+
+// Naming the stage.
+const (
+	startingFor     = 2500 * time.Millisecond // no verdict before
+	refusedAttempts = 3                       // handshakes without answer before "refused"
+	refusedWait     = 400 * time.Millisecond  // for the answer to the last of them
+	deafFor         = 2 * time.Second         // a fresh session without a reply before "not allowed"
+	deafProbes      = 3                       // and this many probes in it
+	evidenceFor     = 30 * time.Second        // six retries at the slowest pace
+	stunFast        = 2 * time.Second         // distance of STUN requests at first
+	stunFastFor     = 10 * time.Second        // how long at first is
+	stunSlow        = 5 * time.Second         // and later
+)
+
+// Hearing (gateway side).
+const (
+	hearingFactor = 3                 // announced intervals of silence before a robot's carrier is not live
+	hearingMin    = 3 * time.Second   // as Trust on the other side
+	hearingMax    = 30 * time.Second  // whatever is announced
+	hearingRecent = 150 * time.Second // below rejectAfterTime: keys still stand
+)
+
+// Loss meter.
+const (
+	lossBuckets = 10          // window of Share, in buckets
+	lossBucket  = time.Second // length of one
+	// lossResync: a frame this far behind the highest number means that the
+	// sender's numbering started again; reordering never reaches that far.
+	lossResync = 1 << 16
+)

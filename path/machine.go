@@ -1,0 +1,360 @@
+package path
+
+import "time"
+
+// Config of a Machine. All fields must be positive.
+type Config struct {
+	// Active and Idle are the probe intervals: while traffic flows, and when not.
+	Active, Idle time.Duration
+	// Linger is how long after the last traffic a path stays active.
+	Linger time.Duration
+	// Suspect is the silence after which a handshake is tried on a path that
+	// goes on carrying.
+	Suspect time.Duration
+	// Trust is the silence after which a path is down; a path that answers few
+	// probes gets more, up to MaxTrust.
+	Trust, MaxTrust time.Duration
+	// Retry is the least distance between two handshakes, MaxRetry the distance
+	// that they grow to on a path that stays down.
+	Retry, MaxRetry time.Duration
+}
+
+// DefaultConfig returns the values that limits.go gives reasons for.
+func DefaultConfig() Config {
+	return Config{
+		Active:   defaultActive,
+		Idle:     defaultIdle,
+		Linger:   defaultLinger,
+		Suspect:  defaultSuspect,
+		Trust:    defaultTrust,
+		MaxTrust: defaultMaxTrust,
+		Retry:    defaultRetry,
+		MaxRetry: defaultMaxRetry,
+	}
+}
+
+// Machine is the robot's view of one path. It must be used by one goroutine at
+// a time; the caller locks. Times passed in must have a monotonic reading and
+// must not go back. The caller reports events, calls Poll at the time that the
+// last Poll asked for and after every event, and does what Poll says.
+//
+//	             Route(true): handshake, probe, STUN
+//	 +----------+ ------------------------------> +--------+ --+ no proof: handshake (Expire from
+//	 | no route |                                 | search |   | the second one on), probe, STUN;
+//	 +----------+ <------ Route(false) ---------- +--------+ <-+ 1 s apart, growing to 5 s
+//	      ^                                        |      ^
+//	      |              a reply; after a death,   |      | silent for Trust (3 s, up to
+//	      |              two of them within 2 s    |      | 10 s if few probes are answered):
+//	      |                                        v      | Expire, handshake
+//	      |      quiet for 1 s: idle          +-----------------+
+//	      |    +----------------------------- |       up        |
+//	      |    |                              +-----------------+
+//	      |    v      Traffic, or a probe     ^     |      ^
+//	      |  idle      is overdue             |     |      |
+//	      |  (5 s) --> active (200 ms) -------+     |      | a reply
+//	      |                                         v      |
+//	      |                 silent for Suspect (600 ms and 3 probes, more if few are answered):
+//	      |                 suspected, goes on carrying; handshake without Expire, which harms no
+//	      |                 live key; every 5 s, as WireGuard allows
+//	      +--- Route(false), from anywhere
+//
+// Proof is a reply to a probe that was sent after the last Expire: Expire kills
+// the keys that frames would be sent with, so older probes prove nothing.
+// Nothing but a proof makes a path up, and only a proof ends a silence. A
+// session (a key pair exists) without proof gets the time of Trust before it is
+// given up for another one, with probes meanwhile.
+//
+// A silence begins with the last proof or, on an idle path, with a probe. When
+// Poll comes more than 2 s late, this program or machine slept: then silence
+// counts from now on, and a probe goes out first.
+type Machine struct {
+	cfg Config
+
+	route bool // the carrier can send
+	up    bool // proven
+	died  bool // the search began with a death
+	got   int  // proofs in this search
+
+	searchAt    time.Time // when the search began
+	lastTraffic time.Time
+	lastProof   time.Time
+	promised    time.Time // when the next Poll is due
+
+	// Probes.
+	ring        [ringSize]probe
+	nextID      uint32
+	provenID    uint32        // probes before it were sent before the last Expire
+	silentID    uint32        // first probe that counts for the present silence
+	silentSince time.Time     // when it was sent, zero when there is none
+	lastProbe   time.Time     // when the last one was sent
+	announced   time.Duration // the interval in it
+	probeAt     time.Time     // probe at the latest then, zero for no such need
+	probes      uint64
+	replies     uint64
+
+	// Handshakes.
+	lastHS   time.Time
+	attempts int           // in this search
+	failed   int           // in a row without a session
+	retry    time.Duration // distance to the next, before what RTT demands
+
+	// Session: a key pair for sending.
+	session   bool
+	standing  time.Time // since when it has been unproven
+	unsealed  time.Time // first probe after the last sign of encryption
+	expiredAt time.Time // last Expire that killed a session
+
+	// Evidence for the stage.
+	formedAt     time.Time // when a session formed in this search, zero when none
+	formedProbes int       // probes sent in it
+	deafAt       time.Time
+	reachableAt  time.Time
+	lastStun     time.Time
+	stunPending  time.Time     // first unanswered STUN request
+	stunRTT      time.Duration // stands in for rtt until that is known
+
+	rtt    rtt
+	answer ratio
+}
+
+type probe struct {
+	id       uint32
+	sent     time.Time
+	staged   bool // waited in WireGuard for a session: no RTT sample
+	answered bool
+}
+
+// Snapshot is what a Machine knows, for status.
+type Snapshot struct {
+	Up, Carries bool
+	Stage       Stage
+	// RTT and RTTVar are smoothed as in RFC 6298, 0 when not known.
+	RTT, RTTVar time.Duration
+	// LastProof is when the last proof came, zero for never.
+	LastProof       time.Time
+	Probes, Replies uint64
+}
+
+// New returns a Machine without a route.
+func New(cfg Config, now time.Time) *Machine {
+	return &Machine{
+		cfg:      cfg,
+		searchAt: now,
+		nextID:   1,
+		provenID: 1,
+		silentID: 1,
+		retry:    cfg.Retry,
+		answer:   1,
+	}
+}
+
+// Route says that the carrier has a socket and a route to the endpoint, or has
+// lost one of them. Calls that change nothing do nothing.
+func (m *Machine) Route(ok bool, now time.Time) {
+	if ok == m.route {
+		return
+	}
+	m.route = ok
+	m.up = false
+	m.search(now)
+	m.died = false
+	m.deafAt, m.reachableAt = time.Time{}, time.Time{}
+	m.promised = time.Time{}
+}
+
+// search begins a search for a proof.
+func (m *Machine) search(now time.Time) {
+	m.searchAt = now
+	m.got, m.attempts, m.failed = 0, 0, 0
+	m.retry = m.cfg.Retry
+	m.standing = now
+	m.formedAt = time.Time{}
+	m.forgive(now)
+}
+
+// forgive drops the present silence and asks for a probe.
+func (m *Machine) forgive(now time.Time) {
+	m.silentID = m.nextID
+	m.silentSince = time.Time{}
+	m.probeAt = now
+}
+
+// Kick says that something changed at the carrier (an address, a route, a
+// signal): probe at once, and do not wait long with the next handshake.
+func (m *Machine) Kick(now time.Time) {
+	m.probeAt = now
+	m.retry = m.cfg.Retry
+}
+
+// Traffic says that data was sent to or received from this path's gateway, on
+// whatever path. The path is active for a second. It returns true when Poll
+// should be called now, because the path was idle.
+func (m *Machine) Traffic(now time.Time) (wake bool) {
+	wake = m.up && !m.active(now)
+	m.lastTraffic = now
+	return wake
+}
+
+func (m *Machine) active(now time.Time) bool {
+	return !m.lastTraffic.IsZero() && now.Sub(m.lastTraffic) < m.cfg.Linger
+}
+
+// Session says that our own WireGuard device encrypted transport data to this
+// peer, so a key pair exists. Call it for every datagram or batch, at least for
+// the first one after each probe.
+func (m *Machine) Session(now time.Time) {
+	if !m.HasSession(now) {
+		if !m.expiredAt.IsZero() && now.Sub(m.expiredAt) < expireGrace {
+			return
+		}
+		m.standing = now
+		m.failed = 0
+		if !m.up {
+			m.formedAt, m.formedProbes = now, 0
+			m.probeAt = now
+		}
+	}
+	m.session = true
+	m.unsealed = time.Time{}
+}
+
+// Reachable says that the gateway's port answered a STUN binding request. This
+// is not authenticated: it helps to name the stage and to guess a first RTT.
+func (m *Machine) Reachable(now time.Time) {
+	m.reachableAt = now
+	d := now.Sub(m.stunPending)
+	if m.stunPending.IsZero() || d > m.cfg.MaxRetry {
+		d = now.Sub(m.lastStun)
+	}
+	m.stunPending = time.Time{}
+	if m.rtt.known || m.lastStun.IsZero() || d > m.cfg.MaxRetry {
+		return
+	}
+	m.stunRTT = d
+	if d > m.retry {
+		m.failed = 0 // those attempts were not given the time to succeed
+	}
+}
+
+// Reply says that an authenticated probe reply arrived. Replies to probes that
+// are unknown, forgotten or answered before are ignored.
+func (m *Machine) Reply(id uint32, now time.Time) {
+	p := &m.ring[id%ringSize]
+	if p.id != id || p.answered || id == 0 {
+		return
+	}
+	p.answered = true
+	m.replies++
+	if !p.staged {
+		m.rtt.sample(now.Sub(p.sent))
+	}
+	if !m.route {
+		return
+	}
+	if int32(id-m.provenID) < 0 { // the way back works, so try again soon
+		m.retry = m.cfg.Retry
+		return
+	}
+	m.session = true
+	m.unsealed = time.Time{}
+	m.standing = now
+	if !m.up {
+		if m.got > 0 && now.Sub(m.lastProof) > returnWindow {
+			m.got = 0
+		}
+		m.got++
+	}
+	m.lastProof = now
+	switch {
+	case m.up:
+		m.proof(id)
+	case !m.died || m.got >= returnProofs:
+		m.rise(id, now)
+	}
+}
+
+// proof ends the silence up to probe id.
+func (m *Machine) proof(id uint32) {
+	if int32(id-m.silentID) < 0 {
+		m.answer.late()
+		return
+	}
+	for range min(id-m.silentID, ringSize) {
+		m.answer.miss()
+	}
+	m.answer.hit()
+	m.hush(id)
+}
+
+// hush makes the probe after id the first one that is waited for.
+func (m *Machine) hush(id uint32) {
+	m.silentID = id + 1
+	m.silentSince = time.Time{}
+	if m.silentID != m.nextID {
+		m.silentSince = m.sentAt(m.silentID, m.lastProof)
+	}
+}
+
+// sentAt returns when probe id was sent, or else if that is forgotten.
+func (m *Machine) sentAt(id uint32, or time.Time) time.Time {
+	if p := &m.ring[id%ringSize]; p.id == id {
+		return p.sent
+	}
+	return or
+}
+
+func (m *Machine) rise(id uint32, now time.Time) {
+	m.up = true
+	m.died = false
+	m.attempts, m.failed = 0, 0
+	m.retry = m.cfg.Retry
+	m.deafAt, m.reachableAt, m.formedAt = time.Time{}, time.Time{}, time.Time{}
+	m.hush(id)
+	if !m.rtt.known {
+		m.probeAt = now
+	}
+}
+
+// Interval returns the time until the next probe at the latest, for the probe
+// that is sent now.
+func (m *Machine) Interval(now time.Time) time.Duration {
+	switch {
+	case m.up && !m.active(now):
+		return m.cfg.Idle
+	case m.up || m.returning(now):
+		return m.cfg.Active
+	case m.HasSession(now):
+		return m.pace()
+	}
+	return m.distance()
+}
+
+// Up reports whether the path is proven.
+func (m *Machine) Up() bool { return m.up }
+
+// Carries reports whether copies should go to this path.
+func (m *Machine) Carries(now time.Time) bool { return m.up }
+
+// HasSession reports whether there is a key pair to send with, as far as one
+// can tell, so that a frame would not be staged inside WireGuard. When no path
+// to a gateway carries, the caller uses those that have a session.
+func (m *Machine) HasSession(now time.Time) bool {
+	return m.session && m.route &&
+		(m.unsealed.IsZero() || now.Sub(m.unsealed) < sealWait)
+}
+
+// Snapshot returns what the machine knows.
+func (m *Machine) Snapshot(now time.Time) Snapshot {
+	s := Snapshot{
+		Up:        m.up,
+		Carries:   m.Carries(now),
+		Stage:     m.stage(now),
+		LastProof: m.lastProof,
+		Probes:    m.probes,
+		Replies:   m.replies,
+	}
+	if m.rtt.known {
+		s.RTT, s.RTTVar = m.rtt.smooth, m.rtt.dev
+	}
+	return s
+}

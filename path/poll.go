@@ -1,0 +1,277 @@
+package path
+
+import "time"
+
+// Action is what a caller of Poll does now, in this order: Expire, Handshake,
+// Probe, Stun.
+type Action struct {
+	// Handshake: call SendHandshakeInitiation.
+	Handshake bool
+	// Expire comes only with Handshake: call ExpireCurrentKeypairs first, and
+	// FlushStagedPackets, since what is staged would come out stale.
+	Expire bool
+	// Probe: send a frame of type Probe with ProbeID, Interval and the loss seen.
+	Probe   bool
+	ProbeID uint32
+	// Stun: send a STUN binding request from the carrier's socket to the
+	// gateway's endpoint.
+	Stun bool
+}
+
+// Poll returns what to do now and when to call again at the latest, which is
+// after now. Calling earlier is harmless; what it returns must be done once.
+func (m *Machine) Poll(now time.Time) (a Action, next time.Time) {
+	if !m.promised.IsZero() && now.Sub(m.promised) > pollGap {
+		m.forgive(now)
+		m.standing = now
+	}
+	switch {
+	case !m.route:
+		next = now.Add(m.cfg.Idle)
+	case m.up:
+		a, next = m.pollUp(now)
+		if m.up {
+			break
+		}
+		fallthrough
+	default:
+		a, next = m.pollSearch(now)
+	}
+	if !next.After(now) {
+		next = now.Add(time.Millisecond)
+	}
+	m.promised = next
+	return a, next
+}
+
+func (m *Machine) pollUp(now time.Time) (a Action, next time.Time) {
+	rto := m.rtt.timeout()
+	due := m.lastProbe.Add(m.announced)
+	if m.active(now) {
+		due = m.lastProbe.Add(m.cfg.Active)
+	}
+	next = now.Add(m.cfg.Idle)
+	if first, ok := m.overdueAt(1, rto); ok {
+		if first.After(now) {
+			next = first
+		} else {
+			due = earliest(due, m.lastProbe.Add(m.cfg.Active))
+		}
+	}
+	if third, ok := m.overdueAt(minOverdue, rto); ok {
+		since := latest(m.lastProof, m.silentSince.Add(-m.cfg.Active))
+		death := latest(third, since.Add(m.trust()))
+		if !death.After(now) {
+			m.die(now)
+			return a, next
+		}
+		next = earliest(next, death)
+		suspect := latest(third, since.Add(m.suspect()))
+		if !m.lastHS.IsZero() {
+			suspect = latest(suspect, m.lastHS.Add(rekeyTimeout))
+		}
+		if !suspect.After(now) {
+			a.Handshake = true
+			m.handshake(now)
+			m.probeAt = now.Add(rto) // in the new session, if there is one
+		} else {
+			next = earliest(next, suspect)
+		}
+	}
+	due = m.forced(due)
+	if !due.After(now) {
+		a.Probe, a.ProbeID = true, m.sendProbe(now)
+		if first, ok := m.overdueAt(1, rto); ok && first.After(now) {
+			next = earliest(next, first)
+		}
+		due = now.Add(m.announced)
+	}
+	return a, earliest(next, due)
+}
+
+// overdueAt returns when n probes will be overdue in the present silence, if as
+// many were sent.
+func (m *Machine) overdueAt(n uint32, rto time.Duration) (time.Time, bool) {
+	id := m.silentID + n - 1
+	if m.silentSince.IsZero() || int32(id-m.nextID) >= 0 {
+		return time.Time{}, false
+	}
+	return m.sentAt(id, m.silentSince).Add(rto), true
+}
+
+// forced returns when to send the next probe, which is due anyway at due.
+func (m *Machine) forced(due time.Time) time.Time {
+	if !m.probeAt.IsZero() {
+		due = earliest(due, latest(m.probeAt, m.lastProbe.Add(minSpacing)))
+	}
+	return due
+}
+
+// suspect is the silence after which a path is suspected.
+func (m *Machine) suspect() time.Duration {
+	d := max(m.cfg.Suspect, 2*m.rtt.smooth, m.answer.silence(m.cfg.Active, suspectChance))
+	return min(d, m.cfg.MaxTrust/2)
+}
+
+// trust is the silence after which it is down.
+func (m *Machine) trust() time.Duration {
+	d := max(m.cfg.Trust, 3*m.rtt.timeout(), m.answer.silence(m.cfg.Active, deathChance))
+	return min(d, m.cfg.MaxTrust)
+}
+
+func (m *Machine) die(now time.Time) {
+	m.up = false
+	m.search(now)
+	m.died = true
+	m.standing = m.lastProof
+}
+
+func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
+	live := m.HasSession(now)
+	m.judgeDeaf(now, live)
+
+	hs := m.handshakeAt(live)
+	if !hs.After(now) {
+		a.Handshake = true
+		a.Expire = !m.lastHS.IsZero() && (!live || now.Sub(m.standing) >= m.patience())
+		if a.Expire {
+			m.expire(now, live)
+			live = false
+		}
+		m.handshake(now)
+		hs = m.handshakeAt(live)
+	}
+	due := hs
+	if live {
+		due = m.forced(m.lastProbe.Add(m.searchPace(now)))
+	}
+	if a.Handshake || !due.After(now) {
+		a.Probe, a.ProbeID = true, m.sendProbe(now)
+		due = hs
+		if live {
+			due = now.Add(m.searchPace(now))
+		}
+	}
+	next = earliest(hs, due)
+	if live || m.deaf(now) {
+		return a, next
+	}
+	stun := m.lastStun.Add(stunSlow)
+	if now.Sub(m.searchAt) < stunFastFor {
+		stun = m.lastStun.Add(stunFast)
+	}
+	if m.lastStun.IsZero() || !stun.After(now) {
+		a.Stun = true
+		m.lastStun = now
+		if m.stunPending.IsZero() {
+			m.stunPending = now
+		}
+		stun = now.Add(stunFast)
+	}
+	return a, earliest(next, stun)
+}
+
+// handshakeAt returns when the next handshake of a search is due.
+func (m *Machine) handshakeAt(live bool) time.Time {
+	switch {
+	case m.lastHS.IsZero():
+		return m.searchAt
+	case !live:
+		return m.lastHS.Add(m.distance())
+	case m.attempts == 0 && !m.died:
+		// Keys that a lost route left behind: WireGuard's limit holds.
+		return earliest(m.lastHS.Add(rekeyTimeout), m.standing.Add(m.patience()))
+	}
+	return latest(m.lastHS.Add(m.distance()), m.standing.Add(m.patience()))
+}
+
+// distance of two handshakes without a session.
+func (m *Machine) distance() time.Duration {
+	d := max(m.retry, 2*m.rtt.smooth)
+	if !m.rtt.known {
+		d = max(d, m.stunRTT*5/4)
+	}
+	return max(min(d, m.cfg.MaxRetry), m.cfg.Retry)
+}
+
+// patience with a session that gets no reply.
+func (m *Machine) patience() time.Duration { return max(m.cfg.Trust, m.distance()) }
+
+func (m *Machine) returning(now time.Time) bool {
+	return m.got > 0 && now.Sub(m.lastProof) <= returnWindow
+}
+
+// pace of probes in a session without proof.
+func (m *Machine) pace() time.Duration {
+	return min(max(m.retry/5, m.cfg.Active), time.Second)
+}
+
+func (m *Machine) searchPace(now time.Time) time.Duration {
+	if m.returning(now) {
+		return m.cfg.Active
+	}
+	return m.pace()
+}
+
+// judgeDeaf notes that a fresh session gets no reply.
+func (m *Machine) judgeDeaf(now time.Time, live bool) {
+	if live && !m.formedAt.IsZero() && m.got == 0 &&
+		m.formedProbes >= deafProbes && now.Sub(m.formedAt) >= deafFor {
+		m.deafAt = now
+	}
+}
+
+func (m *Machine) handshake(now time.Time) {
+	m.lastHS = now
+	if m.up {
+		return
+	}
+	m.attempts++
+	m.failed++
+	if m.attempts > 1 {
+		m.retry = min(m.retry+m.retry/retryGrowth, m.cfg.MaxRetry)
+	}
+}
+
+func (m *Machine) expire(now time.Time, live bool) {
+	if live {
+		m.expiredAt = now
+	}
+	m.session = false
+	m.unsealed = time.Time{}
+	m.provenID = m.nextID
+	m.got = 0
+	m.formedAt = time.Time{}
+}
+
+func (m *Machine) sendProbe(now time.Time) uint32 {
+	id := m.nextID
+	m.nextID++
+	m.ring[id%ringSize] = probe{id: id, sent: now, staged: !m.HasSession(now)}
+	m.announced = m.Interval(now)
+	m.lastProbe = now
+	m.probeAt = time.Time{}
+	m.probes++
+	m.formedProbes++
+	if m.unsealed.IsZero() {
+		m.unsealed = now
+	}
+	if m.silentSince.IsZero() {
+		m.silentID, m.silentSince = id, now
+	}
+	return id
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
