@@ -69,8 +69,11 @@ type RobotPeer struct {
 // LoadRobot reads a robot.toml. Its error is an *Error with every problem of
 // the file. It does not read the private key.
 func LoadRobot(file string) (*Robot, error) {
-	d, err := readDocument(file)
-	if err != nil {
+	return readDocument(file).robot()
+}
+
+func (d *document) robot() (*Robot, error) {
+	if err := d.err(); err != nil {
 		return nil, err
 	}
 	t := d.top()
@@ -89,8 +92,11 @@ func LoadRobot(file string) (*Robot, error) {
 // LoadGateway reads a gateway.toml. Its error is an *Error with every problem
 // of the file. It does not read the private key.
 func LoadGateway(file string) (*Gateway, error) {
-	d, err := readDocument(file)
-	if err != nil {
+	return readDocument(file).gateway()
+}
+
+func (d *document) gateway() (*Gateway, error) {
+	if err := d.err(); err != nil {
 		return nil, err
 	}
 	t := d.top()

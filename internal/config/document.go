@@ -22,8 +22,8 @@ type document struct {
 	problems []Problem
 }
 
-// readDocument opens and parses file. Its error is an *Error.
-func readDocument(file string) (*document, error) {
+// readDocument opens and parses file.
+func readDocument(file string) *document {
 	d := &document{file: file}
 	b, err := readLimited(file)
 	switch {
@@ -36,7 +36,7 @@ func readDocument(file string) (*document, error) {
 	default:
 		d.parse(b)
 	}
-	return d, d.err()
+	return d
 }
 
 func readLimited(file string) ([]byte, error) {
