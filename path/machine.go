@@ -38,29 +38,29 @@ func DefaultConfig() Config {
 // must not go back. The caller reports events, calls Poll at the time that the
 // last Poll asked for and after every event, and does what Poll says.
 //
-//	             Route(true): handshake, probe, STUN
-//	 +----------+ ------------------------------> +--------+ --+ no proof: handshake (Expire from
-//	 | no route |                                 | search |   | the second one on), probe, STUN;
-//	 +----------+ <------ Route(false) ---------- +--------+ <-+ 1 s apart, growing to 5 s
-//	      ^                                        |      ^
-//	      |              a reply; after a death,   |      | silent for Trust (3 s, up to
-//	      |              two of them within 2 s    |      | 10 s if few probes are answered):
-//	      |                                        v      | Expire, handshake
-//	      |      quiet for 1 s: idle          +-----------------+
-//	      |    +----------------------------- |       up        |
-//	      |    |                              +-----------------+
-//	      |    v      Traffic, or a probe     ^     |      ^
-//	      |  idle      is overdue             |     |      |
-//	      |  (5 s) --> active (200 ms) -------+     |      | a reply
-//	      |                                         v      |
-//	      |                 silent for Suspect (600 ms and 3 probes, more if few are answered):
-//	      |                 suspected, goes on carrying; handshake without Expire, which harms no
-//	      |                 live key; every 5 s, as WireGuard allows
-//	      +--- Route(false), from anywhere
+//	            Route(true): handshake, probe, STUN
+//	+----------+ ------------------------------> +--------+ --+ no proof: handshake (Expire from
+//	| no route |                                 | search |   | the second one on), probe, STUN;
+//	+----------+ <------ Route(false) ---------- +--------+ <-+ 1 s apart, growing to 5 s
+//	     ^                                        |      ^
+//	     |              a reply; after a death,   |      | silent for Trust (3 s, up to
+//	     |              two of them within 2 s    |      | 10 s if few probes are answered):
+//	     |                                        v      | Expire, handshake
+//	     |      quiet for 1 s: idle          +-----------------+
+//	     |    +----------------------------- |       up        |
+//	     |    |                              +-----------------+
+//	     |    v      Traffic, or a probe     ^     |      ^
+//	     |  idle      is overdue             |     |      |
+//	     |  (5 s) --> active (200 ms) -------+     |      | a reply
+//	     |                                         v      |
+//	     |                 silent for Suspect (600 ms and 3 probes, more if few are answered):
+//	     |                 suspected, goes on carrying; handshake without Expire, which harms no
+//	     |                 live key; every 5 s, as WireGuard allows
+//	     +--- Route(false), from anywhere
 //
-// Proof is a reply to a probe that was sent after the last Expire: Expire kills
-// the keys that frames would be sent with, so older probes prove nothing.
-// Nothing but a proof makes a path up, and only a proof ends a silence. A
+// Proof is a reply to a probe that was sent after the last Expire, which kills
+// the keys that frames are sent with, and after the route came. Nothing but a
+// proof makes a path up, and only a proof ends a silence. A
 // session (a key pair exists) without proof gets the time of Trust before it is
 // given up for another one, with probes meanwhile.
 //
@@ -83,7 +83,7 @@ type Machine struct {
 	// Probes.
 	ring        [ringSize]probe
 	nextID      uint32
-	provenID    uint32        // probes before it were sent before the last Expire
+	provenID    uint32        // replies to probes before it prove nothing
 	silentID    uint32        // first probe that counts for the present silence
 	silentSince time.Time     // when it was sent, zero when there is none
 	lastProbe   time.Time     // when the last one was sent
@@ -99,9 +99,9 @@ type Machine struct {
 	retry    time.Duration // distance to the next, before what RTT demands
 
 	// Session: a key pair for sending.
-	session   bool
+	sealed    time.Time // last sign that there is one, zero after Expire
+	unsealed  time.Time // first probe after it
 	standing  time.Time // since when it has been unproven
-	unsealed  time.Time // first probe after the last sign of encryption
 	expiredAt time.Time // last Expire that killed a session
 
 	// Evidence for the stage.
@@ -158,7 +158,8 @@ func (m *Machine) Route(ok bool, now time.Time) {
 	m.up = false
 	m.search(now)
 	m.died = false
-	m.deafAt, m.reachableAt = time.Time{}, time.Time{}
+	m.provenID = m.nextID
+	m.deafAt, m.reachableAt, m.stunPending = time.Time{}, time.Time{}, time.Time{}
 	m.promised = time.Time{}
 }
 
@@ -214,8 +215,7 @@ func (m *Machine) Session(now time.Time) {
 			m.probeAt = now
 		}
 	}
-	m.session = true
-	m.unsealed = time.Time{}
+	m.sealed, m.unsealed = now, time.Time{}
 }
 
 // Reachable says that the gateway's port answered a STUN binding request. This
@@ -255,8 +255,7 @@ func (m *Machine) Reply(id uint32, now time.Time) {
 		m.retry = m.cfg.Retry
 		return
 	}
-	m.session = true
-	m.unsealed = time.Time{}
+	m.sealed, m.unsealed = now, time.Time{}
 	m.standing = now
 	if !m.up {
 		if m.got > 0 && now.Sub(m.lastProof) > returnWindow {
@@ -339,7 +338,7 @@ func (m *Machine) Carries(now time.Time) bool { return m.up }
 // can tell, so that a frame would not be staged inside WireGuard. When no path
 // to a gateway carries, the caller uses those that have a session.
 func (m *Machine) HasSession(now time.Time) bool {
-	return m.session && m.route &&
+	return m.route && !m.sealed.IsZero() && now.Sub(m.sealed) < rejectAfterTime &&
 		(m.unsealed.IsZero() || now.Sub(m.unsealed) < sealWait)
 }
 

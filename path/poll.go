@@ -237,8 +237,7 @@ func (m *Machine) expire(now time.Time, live bool) {
 	if live {
 		m.expiredAt = now
 	}
-	m.session = false
-	m.unsealed = time.Time{}
+	m.sealed, m.unsealed = time.Time{}, time.Time{}
 	m.provenID = m.nextID
 	m.got = 0
 	m.formedAt = time.Time{}
@@ -250,7 +249,9 @@ func (m *Machine) sendProbe(now time.Time) uint32 {
 	m.ring[id%ringSize] = probe{id: id, sent: now, staged: !m.HasSession(now)}
 	m.announced = m.Interval(now)
 	m.lastProbe = now
-	m.probeAt = time.Time{}
+	if !m.probeAt.After(now) {
+		m.probeAt = time.Time{}
+	}
 	m.probes++
 	m.formedProbes++
 	if m.unsealed.IsZero() {
