@@ -1,40 +1,344 @@
 package routing
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
-// Manager holds the kernel's network configuration in the state the daemon wants.
-type Manager struct{ log *slog.Logger }
+var errClosed = errors.New("routing: Manager is closed")
 
-// New opens the configuration of the current network namespace.
-func New(runtimeDir string, log *slog.Logger) (*Manager, error) { return &Manager{log: log}, nil }
-
-// SetupTUN brings the TUN device into the state t.
-func (m *Manager) SetupTUN(t TUN) error { return errors.ErrUnsupported }
-
-// Watch tells when the configuration changed.
-func (m *Manager) Watch(ctx context.Context) (<-chan struct{}, error) {
-	return nil, errors.ErrUnsupported
+// Manager keeps the kernel's network configuration as the daemon wants it. Its
+// methods may be called by several goroutines; they run one after another. All
+// calls must come from the network namespace in which New was called, because
+// /proc/sys shows that of the caller.
+type Manager struct {
+	mu      sync.Mutex
+	kernel  kernel
+	store   rpStore
+	log     *slog.Logger
+	tun     string
+	own     ownership
+	refused map[string]string // what the last Apply complained of, and why
+	said    map[string]string // the same of the Apply that runs
+	noRules map[bool]bool     // by v6: the kernel refused policy rules as such
+	closed  bool
 }
 
-// Apply makes each carrier reach its endpoints.
-func (m *Manager) Apply(want []Want) ([]Carrier, error) { return nil, errors.ErrUnsupported }
-
-// Close removes what Apply added.
-func (m *Manager) Close() error { return errors.ErrUnsupported }
-
-// Report says what Cleanup removed, as lines in the syntax of ip(8) and sysctl(8).
-type Report struct {
-	Removed []string `json:"removed"`
+// New opens the configuration of the current network namespace, and removes the
+// rules and routes that a daemon which was killed left behind; its TUN device,
+// the blackhole routes and the loose rp_filter settings are taken over.
+// runtimeDir is where the old rp_filter values are remembered, /run/fogplr by
+// default. One robot may run in a namespace at a time.
+func New(runtimeDir string, log *slog.Logger) (*Manager, error) {
+	k, err := openKernel()
+	if err != nil {
+		return nil, err
+	}
+	m, err := newManager(k, runtimeDir, log)
+	if err != nil {
+		k.close()
+		return nil, err
+	}
+	return m, nil
 }
 
-// Cleanup removes what a daemon that died left behind.
-func Cleanup(runtimeDir, tunName string, all bool, log *slog.Logger) (Report, error) {
-	return Report{}, errors.ErrUnsupported
+func newManager(k kernel, runtimeDir string, log *slog.Logger) (*Manager, error) {
+	m := &Manager{kernel: k, store: newRPStore(runtimeDir, k), log: log,
+		noRules: map[bool]bool{}}
+	v, err := k.view(nil)
+	if err != nil {
+		return nil, err
+	}
+	removed, err := sweep(k, v, false)
+	for _, line := range removed {
+		log.Info("removed what an earlier run left behind", "change", line)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("removing what an earlier run left behind: %w", err)
+	}
+	return m, nil
 }
 
-// Prepare makes rp_filter loose on the given interfaces.
-func Prepare(runtimeDir string, interfaces []string) error { return errors.ErrUnsupported }
+// Apply makes the rules, routes and rp_filter settings what the wants need:
+// it looks at the kernel, compares, changes what differs, and removes what
+// earlier wants needed. It reports on each want, in their order. A refusal by the
+// kernel concerns the carrier it was for and stands in that report; an error
+// means that nothing could be looked at, or that the wants contradict each other.
+// Applied again without a change outside, it changes nothing.
+func (m *Manager) Apply(want []Want) ([]Carrier, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, errClosed
+	}
+	if err := m.claim(want); err != nil {
+		return nil, err
+	}
+	m.said = map[string]string{}
+	defer func() { m.refused = m.said }()
+	names := make([]string, len(want))
+	for i, w := range want {
+		names[i] = w.Interface
+	}
+	v, err := m.kernel.view(names)
+	if err != nil {
+		return nil, err
+	}
+	v.noRules4 = v.noRules4 || m.noRules[false]
+	v.noRules6 = v.noRules6 || m.noRules[true]
+	p := desired(v, m.tun, m.own.overlay, want)
+	for _, w := range p.warnings {
+		m.complain("overlay", w)
+	}
+	failed := m.change(v, changes(v, p, &m.own))
+	if err := m.blackhole(v); err != nil {
+		m.complain("blackhole", err.Error())
+	}
+	reports := make([]Carrier, len(p.carriers))
+	for i, c := range p.carriers {
+		reports[i] = c.report(v, failed)
+	}
+	return reports, nil
+}
+
+// claim checks the wants and takes their tables as ours.
+func (m *Manager) claim(want []Want) error {
+	slots := map[int]string{}
+	names := map[string]bool{}
+	for _, w := range want {
+		if w.Slot < 0 || w.Slot > maxSlot {
+			return fmt.Errorf("carrier %s: slot %d is not in 0 to %d", w.Interface, w.Slot, maxSlot)
+		}
+		if other, taken := slots[w.Slot]; taken {
+			return fmt.Errorf("carriers %s and %s have the same slot %d", other, w.Interface, w.Slot)
+		}
+		if names[w.Interface] {
+			return fmt.Errorf("carrier %s is given twice", w.Interface)
+		}
+		slots[w.Slot], names[w.Interface] = w.Interface, true
+	}
+	for slot := range slots {
+		m.own.slots[slot] = true
+	}
+	return nil
+}
+
+// familyKey names one carrier's table in one family.
+type familyKey struct {
+	table int
+	v6    bool
+}
+
+// failures is what could not be done.
+type failures struct {
+	tables map[familyKey]error
+	loose  map[string]error // by interface
+}
+
+// change applies the changes one by one and goes on after a refusal.
+func (m *Manager) change(v *view, ops []op) failures {
+	failed := failures{tables: map[familyKey]error{}, loose: map[string]error{}}
+	for _, o := range ops {
+		table, v6 := o.carrier()
+		key := familyKey{table, v6}
+		if o.verb == addRule && failed.tables[key] != nil {
+			continue // a rule without its routes would only divert
+		}
+		err := m.do(v, o)
+		line := o.String()
+		if err == nil {
+			m.log.Info("network configuration changed", "change", line)
+			continue
+		}
+		switch {
+		case o.verb == loosen:
+			failed.loose[o.name] = err
+		case o.verb == delRule || o.verb == delRoute:
+		default:
+			failed.tables[key] = err
+		}
+		if o.verb == addRule && unsupported(err) {
+			m.noRules[v6] = true
+			m.complain("rules", fmt.Sprintf("This kernel has no policy routing for %s (%s). fogplr goes on by binding "+
+				"its sockets to the carriers alone; carriers without a route in the main table stay unused.", familyName(v6), err))
+			continue
+		}
+		m.complain(line, why(err))
+	}
+	return failed
+}
+
+func (m *Manager) do(v *view, o op) error {
+	var err error
+	switch o.verb {
+	case addRoute, replaceRoute:
+		return m.kernel.addRoute(o.route, o.verb == replaceRoute)
+	case delRoute:
+		err = m.kernel.delRoute(o.route)
+	case addRule:
+		if err = m.kernel.addRule(o.rule); errors.Is(err, unix.EEXIST) {
+			return nil
+		}
+		return err
+	case delRule:
+		err = m.kernel.delRule(o.rule)
+	case loosen:
+		l, ok := v.link(o.name)
+		if !ok {
+			return unix.ENODEV
+		}
+		return m.store.loosen(m.kernel, l, v.rpFilter[o.name])
+	}
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// complain logs a refusal, unless the last Apply already did.
+func (m *Manager) complain(what, reason string) {
+	m.said[what] = reason
+	if m.refused[what] == reason {
+		return
+	}
+	m.log.Warn("network configuration refused", "change", what, "reason", reason)
+}
+
+// Close removes the rules and routes that Apply added and puts rp_filter back.
+// The TUN device, its addresses and the blackhole routes stay, so that programs
+// keep their sockets and nothing leaks while no daemon runs. A second call does
+// nothing.
+func (m *Manager) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	m.closed = true
+	defer m.kernel.close()
+	v, err := m.kernel.view(nil)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range changes(v, plan{}, &m.own) {
+		if err := m.do(v, o); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o, err))
+			continue
+		}
+		m.log.Info("network configuration changed", "change", o.String())
+	}
+	done, err := m.store.restore(m.kernel)
+	for _, line := range done {
+		m.log.Info("network configuration changed", "change", line)
+	}
+	if err != nil {
+		// The privileged clean-up after a stop does it from the remembered values.
+		m.log.Warn("rp_filter is not put back yet; fogplr cleanup does it", "reason", err)
+	}
+	return errors.Join(errs...)
+}
+
+func familyName(v6 bool) string {
+	if v6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// report says what the plan means, given what could not be done.
+func (c carrierPlan) report(v *view, failed failures) Carrier {
+	r := Carrier{Interface: c.want.Interface, Slot: c.want.Slot, Index: c.link.index,
+		Reached: make(map[netip.Addr]bool, len(c.want.Endpoints)), Problem: c.problem}
+	table := TableBase + c.want.Slot
+	warnings := append([]string(nil), c.warnings...)
+	reached := map[bool]map[netip.Addr]bool{}
+	for i, f := range []familyPlan{c.ipv4, c.ipv6} {
+		v6 := i == 1
+		reached[v6] = f.with
+		err := failed.tables[familyKey{table, v6}]
+		switch {
+		case !f.usesTable():
+		case err == nil:
+			r.Table = table
+		default:
+			reached[v6] = f.bound
+			warnings = append(warnings, refusal(c.want.Interface, table, v6, err))
+		}
+	}
+	r.Usable4, r.Usable6 = usable(reached[false]), usable(reached[true])
+	for _, e := range c.want.Endpoints {
+		a := e.Unmap().WithZone("")
+		r.Reached[e] = reached[!a.Is4()][a]
+	}
+	if err := failed.loose[c.want.Interface]; err != nil {
+		warnings = append(warnings, strictWarning(c.want.Interface, err))
+	}
+	if c.problem == "" && !r.Usable4 && !r.Usable6 {
+		r.Problem = c.explain(v, warnings)
+	}
+	r.Warning = strings.Join(warnings, " ")
+	return r
+}
+
+func refusal(name string, table int, v6 bool, err error) string {
+	if errors.Is(err, unix.EEXIST) {
+		return fmt.Sprintf("Routing table %d, which fogplr uses for %s, holds another program's routes. Let that program use another table.",
+			table, name)
+	}
+	return fmt.Sprintf("The kernel refused the %s routes or rules for %s (%s). Its sockets are only bound to it, which other "+
+		"programs' rules may divert.", familyName(v6), name, why(err))
+}
+
+func strictWarning(name string, err error) string {
+	reason := why(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		reason = "the interface has just gone"
+	}
+	return fmt.Sprintf("The kernel checks the way back strictly (rp_filter=1) and drops answers that arrive by %s, because it would "+
+		"send to their source by another interface. fogplr could not change that (%s). Run: sysctl -w %s=%d",
+		name, reason, rpFilterKey(name), rpLoose)
+}
+
+// explain is the problem of a carrier that is up and yet reaches nothing.
+func (c carrierPlan) explain(v *view, warnings []string) string {
+	name := c.want.Interface
+	need4, need6 := !c.anyEndpoints, !c.anyEndpoints
+	var first netip.Addr
+	for _, e := range c.want.Endpoints {
+		a := e.Unmap()
+		need4, need6 = need4 || a.Is4(), need6 || !a.Is4()
+		if !first.IsValid() && ((a.Is4() && c.ipv4.hasAddress) || (!a.Is4() && c.ipv6.hasAddress)) {
+			first = a
+		}
+	}
+	if (!need4 || !c.ipv4.hasAddress) && (!need6 || !c.ipv6.hasAddress) {
+		kind := "IPv4 or IPv6"
+		switch {
+		case !need6:
+			kind = "IPv4"
+		case !need4:
+			kind = "IPv6"
+		}
+		return fmt.Sprintf("%s has no %s address to send from. Wait for its network to give it one, or set one.", name, kind)
+	}
+	if len(warnings) > 0 && (c.ipv4.usesTable() || c.ipv6.usesTable()) {
+		return fmt.Sprintf("%s cannot be used: its routes are refused.", name)
+	}
+	if v.noRules4 && c.ipv4.hasAddress {
+		return fmt.Sprintf("There is no route through %s in the main table, and this kernel has no policy routing. "+
+			"Add one: ip route add default via GATEWAY dev %s metric 1000", name, name)
+	}
+	if !first.IsValid() {
+		return fmt.Sprintf("There is no default route through %s. Add one: ip route add default via GATEWAY dev %s metric 1000", name, name)
+	}
+	return fmt.Sprintf("There is no route through %s to %s. Add one: %s route add default via GATEWAY dev %s metric 1000",
+		name, first, ip(!first.Is4()), name)
+}

@@ -1,0 +1,49 @@
+package routing
+
+import "time"
+
+const (
+	// maxSlot is the highest carrier slot: a robot has eight of them, because a
+	// slot is three bits in the frame's inner address.
+	maxSlot = 7
+
+	// preferredPref is the priority of our rules when nobody else's comes first.
+	// It is 5210 because other programs' rules for everything sit behind it:
+	// Tailscale's at 5270, NetworkManager's VPNs' and wg-quick's above 30000.
+	preferredPref = 5210
+	// lowestPref is the first priority after the kernel's own rule for the local
+	// table.
+	lowestPref = 1
+	// returnPref is the priority of the rules that give the kernel's
+	// reverse-path check a route where no other rule has one: behind the
+	// kernel's rule for the default table (32767), so that they change nothing
+	// for traffic that had a route before.
+	returnPref = 32800
+
+	// blackholeMetric places the blackhole route behind every other route to the
+	// same prefix. It is the largest value that the netlink library's int holds
+	// on 32-bit machines too.
+	blackholeMetric = 1<<31 - 1
+	// carrierMetric6 is what the kernel makes of an IPv6 route without a metric
+	// (IP6_RT_PRIO_USER); named, so that what we ask for is what we read back.
+	carrierMetric6 = 1024
+
+	// maxDumpTries is how often a dump is repeated when the kernel says that the
+	// tables changed meanwhile (NLM_F_DUMP_INTR).
+	maxDumpTries = 5
+	// netlinkTimeout ends a request that the kernel does not answer.
+	netlinkTimeout = 5 * time.Second
+
+	// settleTime is how long Watch collects changes before it kicks, so that the
+	// dozens of messages of one modem's coming up are one kick. It is also the
+	// shortest time between two kicks.
+	settleTime = 50 * time.Millisecond
+	// pollInterval is how often Watch kicks without any message: the fallback
+	// for changes that a subscription does not show (rp_filter has none).
+	pollInterval = 30 * time.Second
+	// watchBuffer is the subscription's receive buffer in bytes. An overrun is
+	// harmless (it is a kick like any other), so it need not be large.
+	watchBuffer = 256 << 10
+	// watchRetry is the time before a subscription that failed is opened again.
+	watchRetry = time.Second
+)

@@ -1,0 +1,222 @@
+package routing
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// rpLoose is the value of rp_filter that accepts a packet when there is any
+// route to its source (RFC 3704, 2.4). The kernel uses the larger of conf.all
+// and the interface's own.
+const rpLoose = 2
+
+// addrGenModeNone is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
+const addrGenModeNone = 1
+
+const ipv4Conf = "/proc/sys/net/ipv4/conf"
+
+// rpFilterKey is the setting's name for sysctl(8), which takes a slash for a dot
+// in an interface's name.
+func rpFilterKey(name string) string {
+	return "net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".rp_filter"
+}
+
+func rpFilterPath(name string) (string, error) {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || len(name) >= unix.IFNAMSIZ {
+		return "", fmt.Errorf("%q is not an interface name", name)
+	}
+	return filepath.Join(ipv4Conf, name, "rp_filter"), nil
+}
+
+func readRPFilter(name string) (int, error) {
+	path, err := rpFilterPath(name)
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+func writeRPFilter(name string, value int) error {
+	path, err := rpFilterPath(name)
+	if err != nil {
+		return err
+	}
+	// No O_CREATE: the file exists or the interface does not.
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strconv.Itoa(value))
+	return errors.Join(err, f.Close())
+}
+
+func readAddrGenNone(name string) bool {
+	if _, err := rpFilterPath(name); err != nil {
+		return false
+	}
+	text, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv6/conf", name, "addr_gen_mode"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true // no IPv6 here
+	}
+	return err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(addrGenModeNone)
+}
+
+// saved is one rp_filter value as it was before fogplr changed it.
+type saved struct {
+	Interface string `json:"interface"`
+	Index     int    `json:"index"` // a new device of the same name is not ours to reset
+	Value     int    `json:"value"`
+}
+
+// rpStore remembers on disk what rp_filter was, so that it can be put back by
+// another process. One file for each network namespace.
+type rpStore struct{ path string }
+
+func newRPStore(runtimeDir string, k kernel) rpStore {
+	return rpStore{filepath.Join(runtimeDir, fmt.Sprintf("rp_filter-%d.json", k.namespace()))}
+}
+
+// load returns what is remembered. Entries that cannot be ours are dropped: the
+// directory may belong to an unprivileged user, the reader may be root.
+func (s rpStore) load() ([]saved, error) {
+	text, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("remembered rp_filter values: %w", err)
+	}
+	var all []saved
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("remembered rp_filter values in %s: %w", s.path, err)
+	}
+	return slices.DeleteFunc(all, func(e saved) bool {
+		_, err := rpFilterPath(e.Interface)
+		return err != nil || e.Value < 0 || e.Value > rpLoose
+	}), nil
+}
+
+// store replaces the file in one step; an empty list removes it.
+func (s rpStore) store(all []saved) error {
+	if len(all) == 0 {
+		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(s.path), ".rp_filter-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), s.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// loosen sets rp_filter of l to rpLoose and remembers the value it had, first on
+// disk, then in the kernel.
+func (s rpStore) loosen(k kernel, l link, old int) error {
+	all, err := s.load()
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e saved) bool { return e.Interface == l.name })
+	all = append(all, saved{Interface: l.name, Index: l.index, Value: old})
+	if err := s.store(all); err != nil {
+		return fmt.Errorf("remembering rp_filter of %s: %w", l.name, err)
+	}
+	if err := k.setRPFilter(l.name, rpLoose); err != nil {
+		return fmt.Errorf("rp_filter of %s: %w", l.name, err)
+	}
+	return nil
+}
+
+// restore puts back what loosen changed, where nobody changed it since. It
+// returns what it did as lines for sysctl(8). What cannot be written stays
+// remembered, for a later call with more privilege.
+func (s rpStore) restore(k kernel) (done []string, err error) {
+	all, err := s.load()
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = e.Interface
+	}
+	v, err := k.view(names)
+	if err != nil {
+		return nil, err
+	}
+	var left []saved
+	var errs []error
+	for _, e := range all {
+		l, ok := v.link(e.Interface)
+		if !ok || l.index != e.Index || v.rpFilter[e.Interface] != rpLoose || e.Value == rpLoose {
+			continue
+		}
+		if err := k.setRPFilter(e.Interface, e.Value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			left = append(left, e)
+			errs = append(errs, fmt.Errorf("rp_filter of %s: %w", e.Interface, err))
+			continue
+		}
+		done = append(done, fmt.Sprintf("sysctl -w %s=%d", rpFilterKey(e.Interface), e.Value))
+	}
+	return done, errors.Join(append(errs, s.store(left))...)
+}
+
+// Prepare sets rp_filter to loose on each of the interfaces where the kernel's
+// reverse-path check is strict, and remembers the old values under runtimeDir, so
+// that Close or Cleanup puts them back. It is for a privileged step before the
+// start of a daemon that may not write to /proc/sys. Interfaces that do not exist
+// yet are left out; Apply warns about them if they need it.
+func Prepare(runtimeDir string, interfaces []string) error {
+	k, err := openKernel()
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	return prepare(k, runtimeDir, interfaces)
+}
+
+func prepare(k kernel, runtimeDir string, interfaces []string) error {
+	v, err := k.view(interfaces)
+	if err != nil {
+		return err
+	}
+	s := newRPStore(runtimeDir, k)
+	var errs []error
+	for _, name := range interfaces {
+		l, ok := v.link(name)
+		if !ok || max(v.rpFilter["all"], v.rpFilter[name]) != 1 {
+			continue
+		}
+		errs = append(errs, s.loosen(k, l, v.rpFilter[name]))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package routing
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetupTUN brings the TUN device, which must exist, into the state t: MTU, queue
+// length, multicast, exactly the addresses of t, up. For each overlay prefix it
+// adds a blackhole route behind all others, so that overlay traffic never leaves
+// by an uplink while the device is down or gone. Called again it changes only
+// what differs, so it may be called for every kick of Watch. Close leaves all of
+// it in place.
+func (m *Manager) SetupTUN(t TUN) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return errClosed
+	}
+	if err := t.check(); err != nil {
+		return err
+	}
+	v, err := m.kernel.view(nil)
+	if err != nil {
+		return err
+	}
+	l, ok := v.link(t.Name)
+	if !ok {
+		return fmt.Errorf("there is no interface %s: %w", t.Name, unix.ENODEV)
+	}
+	if l.kind != "tun" || l.tap {
+		return fmt.Errorf("%s exists but is no TUN device. Choose another name for the overlay's interface, or remove that one", t.Name)
+	}
+	m.tun = t.Name
+	m.own.overlay = prefixes(t.Addresses)
+	// The blackhole first: from here on nothing leaks.
+	if err := m.blackhole(v); err != nil {
+		return err
+	}
+	if err := m.setupLink(l, t); err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return nil
+}
+
+func (t TUN) check() error {
+	if len(t.Addresses) == 0 {
+		return fmt.Errorf("%s: no address given", t.Name)
+	}
+	for _, a := range t.Addresses {
+		if !a.IsValid() || a.Addr().Is4In6() || a.Addr().Zone() != "" {
+			return fmt.Errorf("%s: %s is not an address with a prefix length", t.Name, a)
+		}
+		if !a.Addr().Is4() && t.MTU < 1280 {
+			return fmt.Errorf("%s: an MTU of %d bytes is too small for the IPv6 address %s: give 1280 or more", t.Name, t.MTU, a)
+		}
+	}
+	return nil
+}
+
+// prefixes returns the networks of the addresses, each once.
+func prefixes(addresses []netip.Prefix) []netip.Prefix {
+	var found []netip.Prefix
+	for _, a := range addresses {
+		if p := a.Masked(); !slices.Contains(found, p) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func (m *Manager) setupLink(l link, t TUN) error {
+	// v6 addresses of a device that goes up come from the kernel: first forbid that.
+	if !m.kernel.addrGenNone(t.Name) {
+		if err := m.kernel.setAddrGenNone(l.index); err != nil {
+			return fmt.Errorf("no IPv6 address of the kernel's own: %s", why(err))
+		}
+	}
+	if l.mtu != t.MTU {
+		if err := m.kernel.setMTU(l.index, t.MTU); err != nil {
+			return fmt.Errorf("MTU %d: %s", t.MTU, why(err))
+		}
+	}
+	if t.TxQueueLen != 0 && l.txQueueLen != t.TxQueueLen {
+		if err := m.kernel.setTxQueueLen(l.index, t.TxQueueLen); err != nil {
+			return fmt.Errorf("queue length %d: %s", t.TxQueueLen, why(err))
+		}
+	}
+	if !l.multicast {
+		if err := m.kernel.setMulticast(l.index); err != nil {
+			return fmt.Errorf("multicast: %s", why(err))
+		}
+	}
+	if !l.up {
+		if err := m.kernel.setUp(l.index); err != nil {
+			return fmt.Errorf("up: %s", why(err))
+		}
+	}
+	// Read again: going up and another MTU change the addresses.
+	v, err := m.kernel.view(nil)
+	if err != nil {
+		return err
+	}
+	return m.setupAddresses(v, l, t.Addresses)
+}
+
+func (m *Manager) setupAddresses(v *view, l link, want []netip.Prefix) error {
+	removed := false
+	for _, a := range v.addresses {
+		p := a.prefix()
+		if a.index != l.index || (!a.peer && slices.Contains(want, p)) {
+			continue
+		}
+		if err := m.kernel.delAddress(a); err != nil && !gone(err) {
+			return fmt.Errorf("removing address %s: %s", p, why(err))
+		}
+		removed = true
+	}
+	if removed {
+		// An IPv4 address takes the later ones of its network with it.
+		var err error
+		if v, err = m.kernel.view(nil); err != nil {
+			return err
+		}
+	}
+	for _, p := range want {
+		if slices.ContainsFunc(v.addresses, func(a address) bool {
+			return a.index == l.index && !a.peer && a.prefix() == p
+		}) {
+			continue
+		}
+		err := m.kernel.addAddress(l.index, p)
+		switch {
+		case err == nil || errors.Is(err, unix.EEXIST):
+		case !p.Addr().Is4() && (unsupported(err) || errors.Is(err, unix.EACCES)):
+			return fmt.Errorf("address %s: IPv6 is switched off here (sysctl net.ipv6.conf.%s.disable_ipv6)", p, l.name)
+		default:
+			return fmt.Errorf("address %s: %s", p, why(err))
+		}
+	}
+	return nil
+}
+
+// blackhole adds the overlay's blackhole routes where they are missing.
+func (m *Manager) blackhole(v *view) error {
+	for _, p := range m.own.overlay {
+		r := blackholeRoute(p)
+		if slices.Contains(v.routes, r) {
+			continue
+		}
+		err := m.kernel.addRoute(r, false)
+		switch {
+		case err == nil:
+			m.log.Info("network configuration changed", "change", op{verb: addRoute, route: r}.String())
+		case errors.Is(err, unix.EEXIST):
+		case r.v6() && unsupported(err):
+		default:
+			return fmt.Errorf("blackhole route for %s: %s", p, why(err))
+		}
+	}
+	return nil
+}
+
+func blackholeRoute(p netip.Prefix) route {
+	return route{table: unix.RT_TABLE_MAIN, dst: p, kind: unix.RTN_BLACKHOLE, metric: blackholeMetric, protocol: Protocol}
+}
