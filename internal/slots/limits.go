@@ -1,0 +1,12 @@
+package slots
+
+// Limits of this package.
+const (
+	// Count is the number of carrier slots (replicate.MaxSlot + 1).
+	Count = 8
+	// maxFile is the largest slots.json read, in bytes. Eight entries take less
+	// than 1 KB.
+	maxFile = 16 << 10
+	// maxInterface is the longest interface name in bytes (IFNAMSIZ - 1).
+	maxInterface = 15
+)
