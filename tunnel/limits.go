@@ -43,6 +43,12 @@ const (
 	// appends to the first packet of a flow.
 	hostBuffer = 65535
 
+	// wireguardErrorsPerSecond bounds the log lines that a peer can provoke.
+	wireguardErrorsPerSecond = 1
+
+	// uapiClients bounds the programs that talk to one WireGuard socket at once.
+	uapiClients = 16
+
 	// upkeepInterval is how often counters are rolled and latent errors judged.
 	upkeepInterval = 250 * time.Millisecond
 

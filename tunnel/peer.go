@@ -46,14 +46,15 @@ type link struct {
 	rxFrames uint64
 	rxData   int // data frames since the last upkeep
 	lossOut  float64
-	latents  uint64
-	isLatent bool
 
 	// Guarded by node.mu.
-	machine     *path.Machine // robot only
-	hearing     path.Hearing  // gateway only
-	handshakeAt int64         // last handshake seen on the device, wall clock ns
-	usable      bool          // carrier has a route to the peer
+	machine *path.Machine // robot only
+	hearing path.Hearing  // gateway only
+	usable  bool          // carrier has a route to the peer
+
+	// The prober only: the device's last handshake, and the one before the last
+	// Expire (nanoseconds since 1970).
+	handshake, expired int64
 }
 
 // may reports whether the peer owns the inner address a.

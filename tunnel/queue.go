@@ -15,7 +15,6 @@ import (
 type queue struct {
 	pool   *batchPool
 	slots  uint8 // the carrier slots this device serves
-	self   uint32
 	epoch  uint32
 	frame  int           // largest frame, bytes
 	maxAge time.Duration // older batches are dropped, not sent
@@ -34,8 +33,8 @@ type queue struct {
 	pending uint8 // slots of cur.items[next] that still need their copy
 }
 
-func newQueue(pool *batchPool, slots uint8, self, epoch uint32, mtu int, maxAge time.Duration) *queue {
-	q := &queue{pool: pool, slots: slots, self: self, epoch: epoch, frame: mtu + replicate.TagLen, maxAge: maxAge}
+func newQueue(pool *batchPool, slots uint8, epoch uint32, mtu int, maxAge time.Duration) *queue {
+	q := &queue{pool: pool, slots: slots, epoch: epoch, frame: mtu + replicate.TagLen, maxAge: maxAge}
 	q.wake.L = &q.mu
 	return q
 }

@@ -18,6 +18,7 @@ type Status struct {
 	// Warnings are plain sentences: what is wrong, what it means, what to do.
 	Warnings []string        `json:"warnings,omitempty"`
 	Carriers []CarrierStatus `json:"carriers,omitempty"` // robot only
+	Socket   *SocketStatus   `json:"socket,omitempty"`   // gateway only
 	Peers    []PeerStatus    `json:"peers"`
 	Out      OutCounters     `json:"out"`
 	In       InCounters      `json:"in"`

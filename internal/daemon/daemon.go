@@ -1,0 +1,167 @@
+// Package daemon wires a robot or a gateway together: what is started in which
+// order, what is watched while it runs, and what is undone at its end.
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	sd "github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/tun"
+
+	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/routing"
+	"github.com/fogplr/fogplr/tunnel"
+)
+
+// txQueueLen is the TUN device's queue in packets. The kernel's 500 overflow
+// when DDS writes a large sample at once: 1 MB is 800 packets of 1,280 bytes.
+const txQueueLen = 2000
+
+// Options are what the command line gives a daemon.
+type Options struct {
+	ConfigFile string
+	Version    string
+	Log        *slog.Logger
+	// Level is the level of Log, which the configuration sets.
+	Level *slog.LevelVar
+}
+
+// endpoint is the part of tunnel.Robot and tunnel.GatewayNode that the daemon
+// drives.
+type endpoint interface {
+	Run(context.Context) error
+	Status() tunnel.Status
+}
+
+// base is what robots and gateways start alike.
+type base struct {
+	opts  Options
+	cfg   *config.Node
+	net   *routing.Manager
+	host  tun.Device
+	ctl   *control.Server
+	notes []string // warnings found at start, for status
+}
+
+// newBase takes the node's control socket (so that two daemons never meet), its
+// TUN device and its network configuration. Closing the TUN device becomes the
+// tunnel's task once it has it.
+func newBase(o Options, cfg *config.Node) (*base, error) {
+	o.Level.Set(cfg.LogLevel)
+	b := &base{opts: o, cfg: cfg}
+	var err error
+	if b.ctl, err = control.Listen(cfg.ControlSocket); err != nil {
+		return nil, err
+	}
+	if b.net, err = routing.New(b.runtimeDir(), o.Log); err != nil {
+		return nil, b.fail(err)
+	}
+	if b.host, err = tunnel.OpenHostTUN(cfg.Interface, cfg.MTU); err != nil {
+		return nil, b.fail(err)
+	}
+	err = b.net.SetupTUN(routing.TUN{Name: cfg.Interface, MTU: cfg.MTU, TxQueueLen: txQueueLen, Addresses: cfg.Addresses})
+	if err != nil {
+		return nil, b.fail(fmt.Errorf("set up %s: %w", cfg.Interface, err))
+	}
+	return b, nil
+}
+
+// fail undoes newBase and returns err.
+func (b *base) fail(err error) error {
+	if b.host != nil {
+		_ = b.host.Close()
+	}
+	if b.net != nil {
+		_ = b.net.Close()
+	}
+	_ = b.ctl.Close()
+	return err
+}
+
+// runtimeDir is where what must be undone after a crash is written down.
+func (b *base) runtimeDir() string { return filepath.Dir(b.cfg.ControlSocket) }
+
+func (b *base) common() tunnel.Common {
+	return tunnel.Common{
+		Name: b.cfg.Name, Version: b.opts.Version, Interface: b.cfg.Interface, MTU: b.cfg.MTU,
+		Addresses: b.cfg.Addresses, Deadline: config.DefaultDeadline, Mark: routing.Mark, Log: b.opts.Log,
+	}
+}
+
+// run drives the tunnel until ctx ends: READY is told once the control socket
+// answers, and never waits for a carrier. What watch does runs beside it.
+func (b *base) run(ctx context.Context, end endpoint, reload func() error, watch func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return end.Run(ctx) })
+	g.Go(func() error { return b.ctl.Serve(ctx, control.Handlers{Status: b.status(end), Reload: reload}) })
+	g.Go(func() error { return watch(ctx) })
+	g.Go(func() error { return b.hangups(ctx, reload) })
+	g.Go(func() error { return b.heartbeat(ctx, end) })
+	notify(sd.SdNotifyReady)
+	b.opts.Log.Info("fogplr runs.", "name", b.cfg.Name, "interface", b.cfg.Interface, "control", b.cfg.ControlSocket)
+	err := g.Wait()
+	notify(sd.SdNotifyStopping)
+	if e := b.net.Close(); e != nil {
+		b.opts.Log.Warn("Not all rules and routes could be removed; fogplr cleanup removes them.", "err", e)
+	}
+	return err
+}
+
+func (b *base) status(end endpoint) func() tunnel.Status {
+	return func() tunnel.Status {
+		s := end.Status()
+		s.Warnings = append(s.Warnings, b.notes...)
+		return s
+	}
+}
+
+// hangups reloads at every SIGHUP.
+func (b *base) hangups(ctx context.Context, reload func() error) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, unix.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hup:
+			notify(sd.SdNotifyReloading)
+			if err := reload(); err != nil {
+				b.opts.Log.Error("The new configuration is not in use.", "err", err)
+			}
+			notify(sd.SdNotifyReady)
+		}
+	}
+}
+
+// heartbeat tells systemd's watchdog that the daemon lives: only as long as the
+// locks that a status needs can be had.
+func (b *base) heartbeat(ctx context.Context, end endpoint) error {
+	interval, err := sd.SdWatchdogEnabled(false)
+	if err != nil || interval == 0 {
+		return nil
+	}
+	t := time.NewTicker(interval / 2)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			end.Status()
+			notify(sd.SdNotifyWatchdog)
+		}
+	}
+}
+
+// notify tells systemd, if it started this process.
+func notify(state string) { _, _ = sd.SdNotify(false, state) }

@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/keys"
+	"github.com/fogplr/fogplr/internal/slots"
+	"github.com/fogplr/fogplr/routing"
+	"github.com/fogplr/fogplr/tunnel"
+)
+
+// Robot runs a robot's daemon until ctx ends.
+func Robot(ctx context.Context, o Options) error {
+	cfg, err := config.LoadRobot(o.ConfigFile)
+	if err != nil {
+		return err
+	}
+	key, keyWarning, err := cfg.ReadKey()
+	if err != nil {
+		return err
+	}
+	slot, notes, err := slots.Assign(cfg.StateDir, cfg.Carriers)
+	if slot == nil {
+		return err
+	}
+	if err != nil {
+		notes = append(notes, err.Error())
+	}
+	b, err := newBase(o, &cfg.Node)
+	if err != nil {
+		return err
+	}
+	b.note(keyWarning)
+	for _, n := range notes {
+		b.note(n)
+	}
+	tc := tunnel.RobotConfig{Common: b.common()}
+	tc.Deadline = cfg.Deadline
+	for _, c := range cfg.Carriers {
+		tc.Carriers = append(tc.Carriers, tunnel.Carrier{
+			Interface: c, Slot: slot[c], Key: tunnel.Key(keys.CarrierKey(key, uint8(slot[c]))),
+		})
+	}
+	for _, g := range cfg.Gateways {
+		tc.Gateways = append(tc.Gateways, tunnel.Gateway{
+			Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey), Endpoint: g.Endpoint,
+		})
+	}
+	r, err := tunnel.NewRobot(tc, b.host)
+	if err != nil {
+		return b.fail(err)
+	}
+	reload := reloader(o, cfg, config.LoadRobot, func(c *config.Robot) *config.Node { return &c.Node })
+	return b.run(ctx, r, reload, func(ctx context.Context) error { return b.followCarriers(ctx, tc, r) })
+}
+
+// followCarriers keeps rules and routes as they should be and tells the tunnel
+// what has become of its carriers, whenever the kernel's network changes.
+func (b *base) followCarriers(ctx context.Context, tc tunnel.RobotConfig, r *tunnel.Robot) error {
+	changes, err := b.net.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	var endpoints []netip.Addr
+	for _, g := range tc.Gateways {
+		endpoints = append(endpoints, g.Endpoint.Addr())
+	}
+	var want []routing.Want
+	for _, c := range tc.Carriers {
+		want = append(want, routing.Want{Interface: c.Interface, Slot: c.Slot, Endpoints: endpoints})
+	}
+	for {
+		carriers, err := b.net.Apply(want)
+		if err != nil {
+			b.opts.Log.Warn("The kernel's network configuration could not be read or set; trying again.", "err", err)
+		}
+		for _, c := range carriers {
+			u := tunnel.Uplink{Index: c.Index, Problem: c.Problem, Warning: c.Warning}
+			for _, e := range endpoints {
+				u.Reaches = append(u.Reaches, c.Reached[e])
+			}
+			r.SetUplink(c.Interface, u)
+		}
+		retry := time.Hour
+		if err != nil {
+			retry = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retry):
+		case _, ok := <-changes:
+			if !ok {
+				return nil
+			}
+		}
+	}
+}
+
+// note keeps a sentence for status, and logs it.
+func (b *base) note(sentence string) {
+	if sentence != "" {
+		b.notes = append(b.notes, sentence)
+		b.opts.Log.Warn(sentence)
+	}
+}

@@ -1,0 +1,188 @@
+package tunnel
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/conn"
+)
+
+// bind is the outer side of one WireGuard device: a conn.Bind. A robot's bind
+// belongs to a carrier and has sockets only while attached to its interface; a
+// gateway's opens them once on its port. wireguard-go never sees the
+// difference: without a socket, what it sends is dropped, and its receivers
+// wait.
+type bind struct {
+	stats socketStats
+	// stun takes STUN messages. Set before the device comes up.
+	stun func(b *bind, msg []byte, from netip.AddrPort)
+	// fixed is true for a gateway: Open itself opens the sockets.
+	fixed   bool
+	options socketOptions
+
+	v4, v6 family
+}
+
+// family is the socket of one address family, which may come and go.
+type family struct {
+	network string
+	sock    atomic.Pointer[socket]
+	mu      sync.Mutex
+	changed sync.Cond
+	open    bool // between Open and Close
+}
+
+func newBind(o socketOptions, fixed bool, stun func(*bind, []byte, netip.AddrPort)) *bind {
+	b := &bind{options: o, fixed: fixed, stun: stun}
+	b.v4.network, b.v6.network = "udp4", "udp6"
+	b.v4.changed.L, b.v6.changed.L = &b.v4.mu, &b.v6.mu
+	return b
+}
+
+// Open implements conn.Bind.
+func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
+	if b.fixed {
+		b.options.port = port
+		if err := b.attach(); err != nil {
+			return nil, 0, err
+		}
+		if port == 0 {
+			port = b.port()
+		}
+	}
+	for _, f := range b.families() {
+		f.mu.Lock()
+		f.open = true
+		f.mu.Unlock()
+	}
+	return []conn.ReceiveFunc{b.receiver(&b.v4), b.receiver(&b.v6)}, port, nil
+}
+
+func (b *bind) families() [2]*family { return [2]*family{&b.v4, &b.v6} }
+
+// attach opens fresh sockets, in place of any there are. A family that the
+// kernel does not have is left out; it is an error if no socket results.
+func (b *bind) attach() error {
+	var errs []error
+	opened := 0
+	for _, f := range b.families() {
+		s, err := openSocket(f.network, b.options, &b.stats)
+		if err == nil {
+			opened++
+		} else if !errors.Is(err, unix.EAFNOSUPPORT) {
+			errs = append(errs, err)
+		}
+		f.set(s)
+	}
+	if opened == 0 || b.fixed && len(errs) > 0 {
+		b.detach()
+		return errors.Join(errs...)
+	}
+	return nil
+}
+
+// detach closes the sockets.
+func (b *bind) detach() {
+	b.v4.set(nil)
+	b.v6.set(nil)
+}
+
+func (b *bind) port() uint16 {
+	for _, f := range b.families() {
+		if s := f.sock.Load(); s != nil {
+			return s.localPort()
+		}
+	}
+	return 0
+}
+
+func (f *family) set(s *socket) {
+	f.mu.Lock()
+	old := f.sock.Swap(s)
+	f.mu.Unlock()
+	if old != nil {
+		_ = old.close()
+	}
+	f.changed.Broadcast()
+}
+
+// wait returns the socket once there is one, nil when the bind is closed.
+func (f *family) wait() *socket {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.open && f.sock.Load() == nil {
+		f.changed.Wait()
+	}
+	if !f.open {
+		return nil
+	}
+	return f.sock.Load()
+}
+
+func (b *bind) receiver(f *family) conn.ReceiveFunc {
+	stun := func(msg []byte, from netip.AddrPort) { b.stun(b, msg, from) }
+	return func(bufs [][]byte, sizes []int, eps []conn.Endpoint) (int, error) {
+		for {
+			s := f.wait()
+			if s == nil {
+				return 0, net.ErrClosed
+			}
+			n, err := s.receive(bufs, sizes, eps, stun)
+			if err == nil {
+				return n, nil
+			}
+			if !errors.Is(err, net.ErrClosed) {
+				b.stats.failed(err)
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}
+}
+
+// Close implements conn.Bind.
+func (b *bind) Close() error {
+	for _, f := range b.families() {
+		f.mu.Lock()
+		f.open = false
+		f.mu.Unlock()
+		f.set(nil)
+	}
+	return nil
+}
+
+// SetMark implements conn.Bind. The mark is fixed when a socket is opened.
+func (b *bind) SetMark(uint32) error { return nil }
+
+// BatchSize implements conn.Bind.
+func (b *bind) BatchSize() int { return batchPackets }
+
+// ParseEndpoint implements conn.Bind.
+func (b *bind) ParseEndpoint(s string) (conn.Endpoint, error) { return parseEndpoint(s) }
+
+// Send implements conn.Bind. It never blocks and never fails: losses on the
+// way out are counted here, and are what the other paths are for.
+func (b *bind) Send(bufs [][]byte, ep conn.Endpoint) error {
+	to, ok := ep.(*endpoint)
+	if !ok {
+		return fmt.Errorf("%w: %T", conn.ErrWrongEndpointType, ep)
+	}
+	if s := b.socketFor(to); s != nil {
+		s.transmit(bufs, to)
+	} else {
+		b.stats.txDropped.Add(uint64(len(bufs)))
+	}
+	return nil
+}
+
+func (b *bind) socketFor(to *endpoint) *socket {
+	if to.addr.Addr().Is4() {
+		return b.v4.sock.Load()
+	}
+	return b.v6.sock.Load()
+}

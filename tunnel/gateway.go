@@ -1,0 +1,210 @@
+package tunnel
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.zx2c4.com/wireguard/device"
+	"golang.zx2c4.com/wireguard/tun"
+
+	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// GatewayConfig describes a gateway's end of the tunnel.
+type GatewayConfig struct {
+	Common
+	Key        Key // private
+	ListenPort uint16
+	Robots     []RobotPeer
+}
+
+// RobotPeer is what a gateway knows of a robot.
+type RobotPeer struct {
+	Name      string
+	Addresses []netip.Addr // on the overlay
+	// Keys are the public keys of its carriers, by slot.
+	Keys []Key
+}
+
+// GatewayNode is a gateway's end of the tunnel.
+type GatewayNode struct {
+	*node
+	cfg GatewayConfig
+	wg  *wireguard
+	// links by WireGuard peer, to name who claimed a wrong address.
+	byPeer map[*device.Peer]*link
+	keys   map[*link]Key
+
+	// Guarded by node.mu.
+	wrongAddress map[string]bool // robots that claimed another's address
+}
+
+// NewGateway opens the gateway's port and starts its WireGuard device on host,
+// which it owns from then on.
+func NewGateway(cfg GatewayConfig, host tun.Device) (*GatewayNode, error) {
+	self, err := replicate.NodeOf(cfg.Addresses[0])
+	if err != nil {
+		return nil, err
+	}
+	g := &GatewayNode{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), wrongAddress: make(map[string]bool)}
+	var peers []*peer
+	var wgPeers []wgPeer
+	seen := map[Key]string{}
+	for _, rb := range cfg.Robots {
+		p, err := newPeer(rb.Name, rb.Addresses, cfg.Addresses)
+		if err != nil {
+			return nil, err
+		}
+		for slot, key := range rb.Keys {
+			if other, dup := seen[key]; dup {
+				return nil, fmt.Errorf("%s and %s have one carrier key; each carrier needs its own", other, rb.Name)
+			}
+			seen[key] = rb.Name
+			l := p.addLink(slot, fmt.Sprintf("slot %d", slot),
+				replicate.MakeAddress(self, uint8(slot)), replicate.MakeAddress(p.node, uint8(slot)))
+			g.keys[l] = key
+			wgPeers = append(wgPeers, wgPeer{key: key, allowed: l.remote})
+		}
+		peers = append(peers, p)
+	}
+	if g.node, err = newNode(cfg.Common, host, peers); err != nil {
+		return nil, err
+	}
+	g.in.onProbe = g.probed
+	g.in.onReply = func(*link, path.Reply, time.Time) {}
+	g.in.heard = g.heard
+	q := newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
+	g.out.queues = []*queue{q}
+	b := newBind(socketOptions{mark: cfg.Mark}, true, answerSTUN())
+	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort, wgPeers,
+		newMemTUN("fogplr-gw", cfg.frameMTU(), q, g.in.deliver), b, g.refused, cfg.Log)
+	if err != nil {
+		return nil, fmt.Errorf("UDP port %d: %w", cfg.ListenPort, err)
+	}
+	g.mu.Lock()
+	for l, key := range g.keys {
+		g.byPeer[g.wg.dev.LookupPeer(device.NoisePublicKey(key))] = l
+	}
+	g.mu.Unlock()
+	return g, nil
+}
+
+// Run walks packets until ctx ends, then closes everything, the TUN device
+// included.
+func (g *GatewayNode) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.out.run(g.cfg.MTU) })
+	group.Go(func() error {
+		return every(ctx, upkeepInterval, func(now time.Time) {
+			g.upkeep(now)
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			for _, p := range g.peers {
+				g.choose(p, now)
+			}
+		})
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		_ = g.host.Close()
+		g.wg.close()
+		return nil
+	})
+	return group.Wait()
+}
+
+// heard takes note of a path that brought an authenticated frame. The caller
+// holds inward.mu.
+func (g *GatewayNode) heard(l *link, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first := !l.hearing.Live(now)
+	l.hearing.Heard(now)
+	if first {
+		g.choose(l.peer, now)
+		g.cfg.Log.Info("Path up.", "robot", l.peer.name, "carrier", l.carrier)
+	}
+}
+
+// probed answers a robot's probe on the path that it came by. The caller holds
+// inward.mu.
+func (g *GatewayNode) probed(l *link, m path.Probe, now time.Time) {
+	g.mu.Lock()
+	l.hearing.Announced(m.Interval, now)
+	l.lossOut = m.LossIn
+	g.mu.Unlock()
+	var answer [path.ReplyLen]byte
+	path.Reply{ID: m.ID, LossOut: l.loss.Share()}.Put(answer[:])
+	g.sendControl(g.wg.queue, l, replicate.Reply, answer[:], now)
+}
+
+// choose decides which paths to a robot carry: those that were heard within
+// their trust time, or if there is none, those that may still have a session.
+// The caller holds node.mu.
+func (g *GatewayNode) choose(p *peer, now time.Time) {
+	var live, recent uint32
+	for _, l := range p.links {
+		if l == nil {
+			continue
+		}
+		if l.hearing.Live(now) {
+			live |= 1 << l.slot
+		}
+		if l.hearing.Recent(now) {
+			recent |= 1 << l.slot
+		}
+	}
+	if live == 0 {
+		live = recent
+	}
+	p.carries.Store(live)
+}
+
+// refused takes note of a robot whose frames claim another node's address.
+func (g *GatewayNode) refused(from *device.Peer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.byPeer[from]
+	if l == nil || g.wrongAddress[l.peer.name] {
+		return
+	}
+	g.wrongAddress[l.peer.name] = true
+	g.cfg.Log.Warn(g.wrongAddressWarning(l.peer))
+}
+
+func (g *GatewayNode) wrongAddressWarning(p *peer) string {
+	return fmt.Sprintf("Robot %s sends from another overlay address than %v, so all it sends is refused. "+
+		"Make `address` in its robot.toml and in its [[robot]] block here the same, with the same prefix length.", p.name, p.addrs[0])
+}
+
+// Status tells how the gateway is.
+func (g *GatewayNode) Status() Status {
+	now := time.Now()
+	sessions := g.wg.sessions()
+	s := g.status("gateway", func(l *link, st *PathStatus) {
+		st.Up, st.LastProof = l.hearing.Live(now), ago(l.hearing.Last(), now)
+		st.Endpoint = sessions[g.keys[l]].endpoint
+		switch {
+		case st.Up:
+		case g.wrongAddress[l.peer.name]:
+			st.Stage, st.Hint = path.StageAddressNotAllowed.String(), g.wrongAddressWarning(l.peer)
+		default:
+			st.Stage = path.StageNoReply.String()
+		}
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.peers {
+		if g.wrongAddress[p.name] {
+			s.Warnings = append(s.Warnings, g.wrongAddressWarning(p))
+		}
+	}
+	s.Ready = true
+	socket := g.wg.bind.stats.status()
+	s.Socket = &socket
+	return s
+}

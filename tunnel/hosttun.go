@@ -1,0 +1,59 @@
+package tunnel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/tun"
+)
+
+// OpenHostTUN opens the TUN device name, or makes it, and leaves it persistent:
+// it outlives this process with its index, addresses and multicast
+// memberships, so that DDS programs go on over a restart. It needs
+// CAP_NET_ADMIN. The caller owns the device and closes it.
+func OpenHostTUN(name string, mtu int) (tun.Device, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open /dev/net/tun (is the tun module loaded, and may this user open it?): %w", err)
+	}
+	if err := attachTUN(fd, name); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	dev, err := tun.CreateTUNFromFile(os.NewFile(uintptr(fd), "/dev/net/tun"), mtu)
+	if err != nil {
+		return nil, fmt.Errorf("set up %s: %w", name, err)
+	}
+	go func() {
+		for range dev.Events() { // the library blocks unless somebody listens
+		}
+	}()
+	return dev, nil
+}
+
+func attachTUN(fd int, name string) error {
+	ifr, err := unix.NewIfreq(name)
+	if err != nil {
+		return fmt.Errorf("interface name %q: %w", name, err)
+	}
+	ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	switch err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); {
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("%s is in use by another program; is fogplr running already? %w", name, err)
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("making %s needs CAP_NET_ADMIN: %w", name, err)
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("%s exists but is not a TUN device that can be used: %w", name, err)
+	case err != nil:
+		return fmt.Errorf("make %s: %w", name, err)
+	}
+	if err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1); err != nil {
+		return fmt.Errorf("make %s persistent: %w", name, err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return fmt.Errorf("make %s non-blocking: %w", name, err)
+	}
+	return nil
+}

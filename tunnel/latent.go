@@ -1,0 +1,32 @@
+package tunnel
+
+import (
+	"time"
+
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// judgeLatent looks for a path whose copies stopped while its twins' go on. The
+// caller holds inward.mu.
+func (n *node) judgeLatent(p *peer, now time.Time) {
+	var frames [replicate.MaxSlot + 1]int
+	for slot, l := range p.links {
+		if l != nil {
+			frames[slot], l.rxData = l.rxData, 0
+		}
+	}
+	began, ended := p.latent.Observe(now, &frames, replicate.SlotSet(p.carries.Load()))
+	if began|ended == 0 {
+		return
+	}
+	for slot, l := range p.links {
+		switch {
+		case l == nil:
+		case began.Has(slot):
+			n.cfg.Log.Warn("Latent error: copies stopped coming by this path while others go on. Nothing is lost, but there is less in reserve.",
+				"peer", p.name, "carrier", l.carrier)
+		case ended.Has(slot):
+			n.cfg.Log.Info("Latent error over.", "peer", p.name, "carrier", l.carrier)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package tunnel
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.zx2c4.com/wireguard/tun"
+
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// Common is what robots and gateways are configured with alike.
+type Common struct {
+	Name    string
+	Version string
+	// Interface is the name of the host's TUN device, MTU its MTU in bytes.
+	Interface string
+	MTU       int
+	// Addresses are the overlay addresses with their prefix. The first one gives
+	// the node its number.
+	Addresses []netip.Prefix
+	// Deadline bounds how long a packet may wait in this node (default 200 ms).
+	Deadline time.Duration
+	// Mark is set on every UDP socket (SO_MARK) unless 0.
+	Mark uint32
+	Log  *slog.Logger
+}
+
+// node is what robots and gateways have in common: the two halves of the walk
+// and the peers. Locks are taken in the order inward.mu, node.mu, queue.mu.
+type node struct {
+	cfg   Common
+	start time.Time
+	host  tun.Device
+	peers []*peer
+	pool  batchPool
+	out   *outward
+	in    *inward
+	epoch uint32
+
+	mu sync.Mutex // guards the part of link that says so
+}
+
+func newNode(cfg Common, host tun.Device, peers []*peer) (*node, error) {
+	n := &node{cfg: cfg, start: time.Now(), host: host, peers: peers}
+	if len(cfg.Addresses) == 0 {
+		return nil, errors.New("a node needs an overlay address")
+	}
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return nil, fmt.Errorf("draw an epoch: %w", err)
+	}
+	n.epoch = binary.BigEndian.Uint32(b[:])
+	own := make([]netip.Addr, len(cfg.Addresses))
+	for i, p := range cfg.Addresses {
+		own[i] = p.Addr()
+	}
+	n.in = newInward(host, own, peers, cfg.Log, n.start)
+	n.out = &outward{
+		host: host, own: own, peers: peers, byAddr: make(map[netip.Addr]*peer),
+		pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {},
+	}
+	for _, p := range peers {
+		p.numbers = replicate.NewNumberer(n.epoch)
+		p.elim = replicate.NewEliminator()
+		for _, a := range p.addrs {
+			if other := n.out.byAddr[a]; other != nil {
+				return nil, fmt.Errorf("%s and %s have one overlay address, %v; each node needs its own", other.name, p.name, a)
+			}
+			n.out.byAddr[a] = p
+		}
+	}
+	return n, nil
+}
+
+// newPeer makes a peer whose first address lies in one of the overlay prefixes
+// of this node, which is how both ends come to the same node number.
+func newPeer(name string, addrs []netip.Addr, own []netip.Prefix) (*peer, error) {
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("%s has no overlay address", name)
+	}
+	p := &peer{name: name, addrs: addrs}
+	for _, prefix := range own {
+		if prefix.Contains(addrs[0]) {
+			number, err := replicate.NodeOf(netip.PrefixFrom(addrs[0], prefix.Bits()))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			p.node = number
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("the overlay address %v of %s is in none of this node's prefixes %v", addrs[0], name, own)
+}
+
+// addLink gives the peer a path by one carrier slot.
+func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address) *link {
+	l := &link{peer: p, slot: slot, carrier: carrier, local: local, remote: remote, lossOut: -1}
+	p.links[slot] = l
+	return l
+}
+
+// frameMTU is the largest frame in bytes.
+func (c *Common) frameMTU() int { return c.MTU + replicate.TagLen }
+
+// sendControl sends a probe or a reply by one path.
+func (n *node) sendControl(q *queue, l *link, typ replicate.Type, payload []byte, now time.Time) {
+	b := n.pool.get(len(payload), now)
+	off := b.add(payload)
+	b.items = append(b.items, item{peer: l.peer, off: off, len: len(payload), typ: typ, slots: 1 << l.slot})
+	q.pushControl(b)
+	n.pool.release(b)
+}
+
+// upkeep rolls the counters of what came in and judges latent errors. It is
+// called every upkeepInterval.
+func (n *node) upkeep(now time.Time) {
+	n.in.mu.Lock()
+	defer n.in.mu.Unlock()
+	for _, p := range n.peers {
+		p.elim.Settle(now)
+		n.judgeLatent(p, now)
+		for _, l := range p.links {
+			if l != nil {
+				l.loss.Roll(now)
+			}
+		}
+	}
+}
+
+// status fills in what both kinds of node have, and the paths by describe,
+// which is called with node.mu held.
+func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
+	now := time.Now()
+	s := Status{
+		Role: role, Name: n.cfg.Name, Version: n.cfg.Version, Uptime: now.Sub(n.start).Seconds(),
+		Interface: n.cfg.Interface, MTU: n.cfg.MTU, Out: n.out.counters(), Peers: []PeerStatus{},
+	}
+	for _, a := range n.cfg.Addresses {
+		s.Addresses = append(s.Addresses, a.String())
+	}
+	n.in.mu.Lock()
+	defer n.in.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.In = n.in.counters
+	for _, p := range n.peers {
+		ps := PeerStatus{Name: p.name, Elimination: p.elim.Counters(), Paths: []PathStatus{}}
+		for _, a := range p.addrs {
+			ps.Addresses = append(ps.Addresses, a.String())
+		}
+		carries := p.carries.Load()
+		for _, l := range p.links {
+			if l == nil {
+				continue
+			}
+			st := PathStatus{
+				Carrier: l.carrier, Slot: l.slot, Carries: carries>>l.slot&1 == 1,
+				LossIn: l.loss.Share(), LossOut: l.lossOut, LastProof: -1,
+				TxFrames: l.txFrames.Load(), RxFrames: l.rxFrames, TxDropped: l.txDropped.Load(),
+				LatentErrors: p.latent.Errors(l.slot), Latent: p.latent.Latent().Has(l.slot),
+			}
+			describe(l, &st)
+			ps.Paths = append(ps.Paths, st)
+		}
+		s.Peers = append(s.Peers, ps)
+	}
+	return s
+}
+
+// ago returns the seconds since t, -1 if t never was.
+func ago(t, now time.Time) float64 {
+	if t.IsZero() {
+		return -1
+	}
+	return now.Sub(t).Seconds()
+}

@@ -1,0 +1,110 @@
+package tunnel
+
+import (
+	"context"
+	"time"
+
+	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// prober asks every path's machine what to do and does it. It sleeps until the
+// earliest of them wants to be asked again.
+func (r *Robot) prober(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-r.kick:
+		}
+		now := time.Now()
+		next := now.Add(latestPoll)
+		for _, c := range r.carriers {
+			if at := r.probe(c, now); at.Before(next) {
+				next = at
+			}
+		}
+		r.mu.Lock()
+		r.choose(now)
+		r.mu.Unlock()
+		timer.Reset(time.Until(next))
+	}
+}
+
+// probe polls the paths of one carrier and returns when to do it again.
+func (r *Robot) probe(c *carrier, now time.Time) time.Time {
+	next := now.Add(latestPoll)
+	losses := r.lossesIn(c)
+	r.noteSessions(c, now)
+	for i, l := range c.links {
+		r.mu.Lock()
+		if t := r.start.Add(time.Duration(l.peer.traffic.Load())); now.Sub(t) < time.Second && t.After(r.start) {
+			l.machine.Traffic(t)
+		}
+		was := l.machine.Up()
+		do, at := l.machine.Poll(now)
+		interval := l.machine.Interval(now)
+		if was && !l.machine.Up() {
+			r.cfg.Log.Warn("Path down.", "carrier", l.carrier, "gateway", l.peer.name, "stage", l.machine.Snapshot(now).Stage.String())
+		}
+		r.mu.Unlock()
+		if at.Before(next) {
+			next = at
+		}
+		if do.Handshake {
+			c.wg.handshake(r.cfg.Gateways[i].Key, do.Expire)
+		}
+		if do.Expire {
+			l.expired = l.handshake
+		}
+		if do.Probe {
+			var m [path.ProbeLen]byte
+			path.Probe{ID: do.ProbeID, Interval: interval, LossIn: losses[i]}.Put(m[:])
+			r.sendControl(c.wg.queue, l, replicate.Probe, m[:], now)
+		}
+		if do.Stun {
+			to := newEndpoint(r.cfg.Gateways[i].Endpoint)
+			if s := c.wg.bind.socketFor(to); s != nil {
+				s.transmit([][]byte{r.hello}, to)
+			}
+		}
+	}
+	return next
+}
+
+// lossesIn returns what the carrier's paths lose on the way in.
+func (r *Robot) lossesIn(c *carrier) []float64 {
+	r.in.mu.Lock()
+	defer r.in.mu.Unlock()
+	losses := make([]float64, len(c.links))
+	for i, l := range c.links {
+		losses[i] = l.loss.Share()
+	}
+	return losses
+}
+
+// noteSessions tells the machines of paths that are not up whether the device
+// has keys to send with: from a handshake later than the last Expire.
+func (r *Robot) noteSessions(c *carrier, now time.Time) {
+	r.mu.Lock()
+	down := false
+	for _, l := range c.links {
+		down = down || !l.machine.Up()
+	}
+	r.mu.Unlock()
+	if !down {
+		return
+	}
+	sessions := c.wg.sessions()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, l := range c.links {
+		l.handshake = sessions[r.cfg.Gateways[i].Key].handshake
+		if l.handshake != l.expired {
+			l.machine.Session(now)
+		}
+	}
+}

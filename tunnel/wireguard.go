@@ -1,0 +1,148 @@
+package tunnel
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.zx2c4.com/wireguard/device"
+
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// Key is a Curve25519 private or public key.
+type Key = [32]byte
+
+// wireguard is one WireGuard device with its two sides and the peers on it.
+type wireguard struct {
+	name  string
+	dev   *device.Device
+	bind  *bind
+	queue *queue
+	uapi  *uapi
+	log   *slog.Logger
+}
+
+// wgPeer is what a WireGuard device must know of a peer.
+type wgPeer struct {
+	key      Key
+	allowed  replicate.Address
+	endpoint netip.AddrPort // zero on a gateway: learnt from the robot
+}
+
+// newWireguard brings a device up. refused is called when an authenticated
+// frame claims an Address that is not its peer's.
+func newWireguard(name string, key Key, port uint16, peers []wgPeer, t *memTUN, b *bind, refused func(*device.Peer), log *slog.Logger) (*wireguard, error) {
+	w := &wireguard{name: name, bind: b, queue: t.queue, log: log}
+	w.dev = device.NewDevice(t, b, w.logger(refused))
+	var c strings.Builder
+	fmt.Fprintf(&c, "private_key=%s\nlisten_port=%d\n", hex.EncodeToString(key[:]), port)
+	for _, p := range peers {
+		fmt.Fprintf(&c, "public_key=%s\nallowed_ip=%s/32\n", hex.EncodeToString(p.key[:]), p.allowed.Addr())
+		if p.endpoint.IsValid() {
+			fmt.Fprintf(&c, "endpoint=%s\n", p.endpoint)
+		}
+	}
+	err := w.dev.IpcSet(c.String())
+	if err != nil {
+		w.dev.Close()
+		return nil, fmt.Errorf("configure WireGuard device %s: %w", name, err)
+	}
+	if err := w.dev.Up(); err != nil {
+		w.dev.Close()
+		return nil, fmt.Errorf("start WireGuard device %s: %w", name, err)
+	}
+	if w.uapi, err = serveUAPI(name, w.dev); err != nil { // a node works without it
+		log.Info("wg show will not list this device.", "device", name, "err", err)
+	}
+	return w, nil
+}
+
+// logger adapts wireguard-go's log. Of its verbose lines only one matters here;
+// its errors are rare, but a peer can provoke some, so they are limited.
+func (w *wireguard) logger(refused func(*device.Peer)) *device.Logger {
+	limit := new(rateLimit)
+	return &device.Logger{
+		Verbosef: func(format string, args ...any) {
+			if format == disallowedSource && len(args) == 1 {
+				if p, ok := args[0].(*device.Peer); ok {
+					refused(p)
+				}
+			}
+		},
+		Errorf: func(format string, args ...any) {
+			if limit.allow(wireguardErrorsPerSecond, time.Now()) {
+				w.log.Debug("wireguard: "+fmt.Sprintf(format, args...), "device", w.name)
+			}
+		},
+	}
+}
+
+// disallowedSource is how wireguard-go says that a peer sent from an address
+// that is not among its allowed ones; a test holds it against the library.
+const disallowedSource = "IPv4 packet with disallowed source address from %v"
+
+// close stops the device and waits for its goroutines.
+func (w *wireguard) close() {
+	if w.uapi != nil {
+		w.uapi.close()
+	}
+	w.dev.Close()
+}
+
+// wgSession is what the device knows of one peer.
+type wgSession struct {
+	handshake int64 // nanoseconds since 1970 of the last handshake, 0 if never
+	endpoint  string
+}
+
+// sessions asks the device about its peers.
+func (w *wireguard) sessions() map[Key]wgSession {
+	text, err := w.dev.IpcGet()
+	if err != nil {
+		return nil
+	}
+	all := make(map[Key]wgSession)
+	var key Key
+	var s wgSession
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "=")
+		switch name {
+		case "public_key":
+			s = wgSession{}
+			_, _ = hex.Decode(key[:], []byte(value))
+		case "endpoint":
+			s.endpoint = value
+		case "last_handshake_time_sec":
+			sec, _ := strconv.ParseInt(value, 10, 64)
+			s.handshake = sec * int64(time.Second)
+		case "last_handshake_time_nsec":
+			nsec, _ := strconv.ParseInt(value, 10, 64)
+			s.handshake += nsec
+		default:
+			continue
+		}
+		all[key] = s
+	}
+	return all
+}
+
+// handshake starts one with the peer. With expire, the keys in use are given up
+// first, which also lifts wireguard-go's limit of one initiation in 5 s. What
+// waits for a session is dropped: it is stale.
+func (w *wireguard) handshake(key Key, expire bool) {
+	p := w.dev.LookupPeer(device.NoisePublicKey(key))
+	if p == nil {
+		return
+	}
+	p.FlushStagedPackets()
+	if expire {
+		p.ExpireCurrentKeypairs()
+	}
+	_ = p.SendHandshakeInitiation(false) // its send cannot fail, see bind.Send
+}
