@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the fogplr program and its systemd units, or removes them.
 set -eu
+umask 022
 
 usage() {
 	cat <<'EOF'
