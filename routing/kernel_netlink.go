@@ -19,14 +19,22 @@ type netlinkKernel struct {
 	inode  uint64
 }
 
-func openKernel() (*netlinkKernel, error) {
-	ns, err := netns.Get()
-	if err != nil {
-		return nil, fmt.Errorf("network namespace: %w", err)
+// currentNamespace returns the calling thread's network namespace.
+func currentNamespace() (ns netns.NsHandle, inode uint64, err error) {
+	if ns, err = netns.Get(); err != nil {
+		return ns, 0, fmt.Errorf("network namespace: %w", err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(int(ns), &st); err != nil {
-		return nil, errors.Join(fmt.Errorf("network namespace: %w", err), ns.Close())
+		return ns, 0, errors.Join(fmt.Errorf("network namespace: %w", err), ns.Close())
+	}
+	return ns, st.Ino, nil
+}
+
+func openKernel() (*netlinkKernel, error) {
+	ns, inode, err := currentNamespace()
+	if err != nil {
+		return nil, err
 	}
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -36,7 +44,7 @@ func openKernel() (*netlinkKernel, error) {
 		h.Close()
 		return nil, errors.Join(fmt.Errorf("netlink socket: %w", err), ns.Close())
 	}
-	return &netlinkKernel{handle: h, ns: ns, inode: st.Ino}, nil
+	return &netlinkKernel{handle: h, ns: ns, inode: inode}, nil
 }
 
 func (k *netlinkKernel) namespace() uint64 { return k.inode }

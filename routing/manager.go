@@ -87,17 +87,10 @@ func (m *Manager) Apply(want []Want) ([]Carrier, error) {
 	for i, w := range want {
 		names[i] = w.Interface
 	}
-	v, err := m.kernel.view(names)
+	v, p, failed, err := m.converge(names, want)
 	if err != nil {
 		return nil, err
 	}
-	v.noRules4 = v.noRules4 || m.noRules[false]
-	v.noRules6 = v.noRules6 || m.noRules[true]
-	p := desired(v, m.tun, m.own.overlay, want)
-	for _, w := range p.warnings {
-		m.complain("overlay", w)
-	}
-	failed := m.change(v, changes(v, p, &m.own))
 	if err := m.blackhole(v); err != nil {
 		m.complain("blackhole", err.Error())
 	}
@@ -106,6 +99,28 @@ func (m *Manager) Apply(want []Want) ([]Carrier, error) {
 		reports[i] = c.report(v, failed)
 	}
 	return reports, nil
+}
+
+// converge looks, plans and changes; a second time when it thereby learnt that
+// the kernel has no policy routing.
+func (m *Manager) converge(names []string, want []Want) (*view, plan, failures, error) {
+	for {
+		v, err := m.kernel.view(names)
+		if err != nil {
+			return nil, plan{}, failures{}, err
+		}
+		v.noRules4 = v.noRules4 || m.noRules[false]
+		v.noRules6 = v.noRules6 || m.noRules[true]
+		known := len(m.noRules)
+		p := desired(v, m.tun, m.own.overlay, want)
+		for _, w := range p.warnings {
+			m.complain("overlay", w)
+		}
+		failed := m.change(v, changes(v, p, &m.own))
+		if len(m.noRules) == known {
+			return v, p, failed, nil
+		}
+	}
 }
 
 // claim checks the wants and takes their tables as ours.
@@ -161,12 +176,12 @@ func (m *Manager) change(v *view, ops []op) failures {
 		case o.verb == loosen:
 			failed.loose[o.name] = err
 		case o.verb == delRule || o.verb == delRoute:
-		default:
+		case failed.tables[key] == nil:
 			failed.tables[key] = err
 		}
 		if o.verb == addRule && unsupported(err) {
 			m.noRules[v6] = true
-			m.complain("rules", fmt.Sprintf("This kernel has no policy routing for %s (%s). fogplr goes on by binding "+
+			m.complain(familyName(v6)+" rules", fmt.Sprintf("This kernel has no policy routing for %s (%s). fogplr goes on by binding "+
 				"its sockets to the carriers alone; carriers without a route in the main table stay unused.", familyName(v6), err))
 			continue
 		}
@@ -204,8 +219,9 @@ func (m *Manager) do(v *view, o op) error {
 
 // complain logs a refusal, unless the last Apply already did.
 func (m *Manager) complain(what, reason string) {
+	known := m.refused[what] == reason || m.said[what] == reason
 	m.said[what] = reason
-	if m.refused[what] == reason {
+	if known {
 		return
 	}
 	m.log.Warn("network configuration refused", "change", what, "reason", reason)
