@@ -365,10 +365,38 @@ func (w *world) watchdog(t *testing.T) {
 }
 
 func (w *world) restart(t *testing.T) {
-	pid := w.robot.property("MainPID")
-	w.silence(t, func() { w.robot.must("systemctl", "restart", w.robot.unit) })
-	if w.robot.property("MainPID") == pid {
+	m := w.robot
+	pid := m.property("MainPID")
+	m.must("touch", "/run/fogplr/learnt")
+	w.setReversePath(strict)
+	w.silence(t, func() { m.must("systemctl", "restart", m.unit) })
+	if m.property("MainPID") == pid {
 		t.Error("the daemon is the same as before")
+	}
+	m.must("test", "-e", "/run/fogplr/learnt")
+	w.wantReversePath(loose)
+}
+
+// Values of net.ipv4.conf.*.rp_filter (RFC 3704).
+const strict, loose = "1", "2"
+
+var carrierFilters = []string{"/proc/sys/net/ipv4/conf/up0/rp_filter", "/proc/sys/net/ipv4/conf/up1/rp_filter"}
+
+// setReversePath sets how the robot's kernel checks senders on its carriers.
+// The daemon itself has /proc/sys read-only.
+func (w *world) setReversePath(value string) {
+	w.robot.t.Helper()
+	for _, f := range append(carrierFilters, "/proc/sys/net/ipv4/conf/all/rp_filter") {
+		w.robot.must("sh", "-c", `echo "$1" >"$2"`, "sh", value, f)
+	}
+}
+
+func (w *world) wantReversePath(value string) {
+	w.robot.t.Helper()
+	for _, f := range carrierFilters {
+		if got := w.robot.must("cat", f); got != value {
+			w.robot.t.Errorf("%s is %s, want %s", f, got, value)
+		}
 	}
 }
 
@@ -444,6 +472,7 @@ func (w *world) stop(t *testing.T) {
 	if index := interfaceIndex(m, "plr0"); index != w.index {
 		t.Errorf("plr0 did not stay as it was: index %d, was %d", index, w.index)
 	}
+	w.wantReversePath(strict)
 	post := m.property("ExecStopPost")
 	if !strings.Contains(post, "fogplr cleanup") || !strings.Contains(post, "code=exited ; status=0") {
 		t.Errorf("the clean-up after the stop did not run well: %s", post)
