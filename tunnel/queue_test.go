@@ -1,0 +1,207 @@
+package tunnel
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// testPeer is a peer with paths on the given slots.
+func testPeer(node uint32, slots ...int) *peer {
+	p := &peer{node: node}
+	for _, s := range slots {
+		p.addLink(s, "", replicate.MakeAddress(1, uint8(s)), replicate.MakeAddress(node, uint8(s)))
+	}
+	return p
+}
+
+func fillBufs() (bufs [][]byte, sizes []int) {
+	for range batchPackets {
+		bufs = append(bufs, make([]byte, 1<<16))
+	}
+	return bufs, make([]int, batchPackets)
+}
+
+// pushPayload pushes one payload for one peer.
+func pushPayload(q *queue, p *peer, seq replicate.Seq, slots uint8, payload []byte, at time.Time) {
+	b := q.pool.get(len(payload), at)
+	b.items = append(b.items, item{peer: p, off: b.add(payload), len: len(payload), seq: seq, typ: replicate.Data, slots: slots})
+	q.push(b)
+	q.pool.release(b)
+}
+
+func TestQueueMakesOneFrameForEachSlot(t *testing.T) {
+	var pool batchPool
+	q := newQueue(&pool, 0b0110, 77, 1280, time.Hour)
+	p := testPeer(9, 0, 1, 2)
+	pushPayload(q, p, 5, 0b0111, []byte("payload"), time.Now())
+	bufs, sizes := fillBufs()
+	n, err := q.fill(bufs, sizes, 16)
+	if err != nil || n != 2 {
+		t.Fatalf("%d frames, error %v; want 2, of slots 1 and 2", n, err)
+	}
+	for i := range n {
+		tag, payload, err := replicate.DecodeTag(bufs[i][16 : 16+sizes[i]])
+		slot := uint8(i + 1)
+		if err != nil || string(payload) != "payload" || tag.Seq != 5 || tag.PathSeq != 1 || tag.Epoch != 77 || tag.Type != replicate.Data ||
+			tag.Src != replicate.MakeAddress(1, slot) || tag.Dst != replicate.MakeAddress(9, slot) {
+			t.Errorf("slot %d: %+v %q, error %v", slot, tag, payload, err)
+		}
+	}
+}
+
+func TestQueueDropsTheOldestWhenFull(t *testing.T) {
+	var pool batchPool
+	q := newQueue(&pool, 1, 0, 1280, time.Hour)
+	p := testPeer(9, 0)
+	const extra = 100
+	for i := range queuePackets + extra {
+		pushPayload(q, p, replicate.Seq(i), 1, []byte{1}, time.Now())
+	}
+	if n := p.links[0].txDropped.Load(); n != extra {
+		t.Errorf("tx_dropped is %d, want %d", n, extra)
+	}
+	bufs, sizes := fillBufs()
+	if n, err := q.fill(bufs, sizes, 0); err != nil || n != batchPackets {
+		t.Fatalf("%d frames, %v", n, err)
+	}
+	if tag, _, _ := replicate.DecodeTag(bufs[0][:sizes[0]]); tag.Seq != extra {
+		t.Errorf("the first number is %d, want %d", tag.Seq, extra)
+	}
+	for i := range 2 * queueBytes / batchSizes[3] {
+		pushPayload(q, p, replicate.Seq(i), 1, make([]byte, batchSizes[2]+1), time.Now())
+	}
+	if q.bytes > queueBytes {
+		t.Errorf("%d bytes wait, more than %d", q.bytes, queueBytes)
+	}
+}
+
+func TestQueueDropsTheStaleAndPrefersControl(t *testing.T) {
+	var pool batchPool
+	q := newQueue(&pool, 1, 0, 1280, time.Second)
+	p := testPeer(9, 0)
+	pushPayload(q, p, 1, 1, []byte("stale"), time.Now().Add(-time.Minute))
+	pushPayload(q, p, 2, 1, []byte("fresh"), time.Now())
+	b := pool.get(4, time.Now())
+	b.items = append(b.items, item{peer: p, off: b.add([]byte("ping")), len: 4, typ: replicate.Probe, slots: 1})
+	q.pushControl(b)
+	pool.release(b)
+	bufs, sizes := fillBufs()
+	var got [][]byte
+	for len(got) < 2 {
+		n, err := q.fill(bufs, sizes, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			_, payload, _ := replicate.DecodeTag(bufs[i][:sizes[i]])
+			got = append(got, bytes.Clone(payload))
+		}
+	}
+	if string(got[0]) != "ping" || string(got[1]) != "fresh" {
+		t.Errorf("got %q, want the probe, then the fresh packet", got)
+	}
+	if n := p.links[0].txDropped.Load(); n != 1 {
+		t.Errorf("tx_dropped is %d, want 1", n)
+	}
+}
+
+func TestQueueCloseWakesItsReader(t *testing.T) {
+	var pool batchPool
+	q := newQueue(&pool, 1, 0, 1280, time.Hour)
+	done := make(chan error)
+	go func() {
+		bufs, sizes := fillBufs()
+		_, err := q.fill(bufs, sizes, 0)
+		done <- err
+	}()
+	time.Sleep(10 * time.Millisecond)
+	q.close()
+	if err := <-done; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("error %v, want %v", err, os.ErrClosed)
+	}
+	pushPayload(q, testPeer(9, 0), 1, 1, []byte{1}, time.Now()) // must do nothing
+}
+
+// Whatever is pushed comes out of each queue once for each of its slots, in
+// order, with its own bytes, however batches and reads fall.
+func TestQueuesAgainstAList(t *testing.T) {
+	all, allSizes := fillBufs()
+	rapid.Check(t, func(t *rapid.T) {
+		var pool batchPool
+		queues := []*queue{newQueue(&pool, 0b001, 0, 1280, time.Hour), newQueue(&pool, 0b110, 0, 1280, time.Hour)}
+		peers := []*peer{testPeer(7, 0, 1, 2), testPeer(8, 0, 1)}
+		type frame struct {
+			dst     replicate.Address
+			seq     replicate.Seq
+			payload string
+		}
+		var want [2][]frame
+		seq := replicate.Seq(0)
+		for range rapid.IntRange(1, 20).Draw(t, "batches") {
+			b := pool.get(16<<10, time.Now())
+			for range rapid.IntRange(0, 40).Draw(t, "items") {
+				seq++
+				p := rapid.SampledFrom(peers).Draw(t, "peer")
+				slots := uint8(rapid.IntRange(0, 7).Draw(t, "slots"))
+				payload := rapid.SliceOfN(rapid.Byte(), 1, 60).Draw(t, "payload")
+				b.items = append(b.items, item{peer: p, off: b.add(payload), len: len(payload), seq: seq, typ: replicate.Data, slots: slots})
+				for i, q := range queues {
+					for slot := range 3 {
+						if slots&q.slots>>slot&1 == 1 && p.links[slot] != nil {
+							want[i] = append(want[i], frame{p.links[slot].remote, seq, string(payload)})
+						}
+					}
+				}
+			}
+			for _, q := range queues {
+				q.push(b)
+			}
+			pool.release(b)
+		}
+		size := rapid.IntRange(1, batchPackets).Draw(t, "read size")
+		bufs, sizes := all[:size], allSizes[:size]
+		for i, q := range queues {
+			var got []frame
+			for len(got) < len(want[i]) {
+				n, err := q.fill(bufs, sizes, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for k := range n {
+					tag, payload, err := replicate.DecodeTag(bufs[k][:sizes[k]])
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, frame{tag.Dst, tag.Seq, string(payload)})
+				}
+			}
+			for k := range got {
+				if got[k] != want[i][k] {
+					t.Fatalf("queue %d, frame %d: %+v, want %+v", i, k, got[k], want[i][k])
+				}
+			}
+		}
+	})
+}
+
+// The way out must not allocate per packet once its batches are there.
+func TestQueueAllocatesNothingPerPacket(t *testing.T) {
+	var pool batchPool
+	q := newQueue(&pool, 1, 0, 1280, time.Hour)
+	p := testPeer(9, 0)
+	bufs, sizes := fillBufs()
+	payload := make([]byte, 1000)
+	if n := testing.AllocsPerRun(1000, func() {
+		pushPayload(q, p, 1, 1, payload, time.Now())
+		_, _ = q.fill(bufs[:1], sizes, 0)
+	}); n >= 1 {
+		t.Errorf("%v allocations for a packet", n)
+	}
+}
