@@ -121,8 +121,12 @@ func (f Flow) listen() (conn *net.UDPConn, err error) {
 	return conn, nil
 }
 
-// send runs on a thread in the sender's node.
+// send runs on a thread of its own in the sender's node. It has the emulator's
+// priority, so that a busy machine does not turn a steady flow into bursts.
 func (f Flow) send(ctx context.Context, r *FlowReport) error {
+	if err := raisePriority(); err != nil {
+		return err
+	}
 	conn, err := net.DialUDP("udp", sourceOf(f.Source), net.UDPAddrFromAddrPort(f.Target))
 	if err != nil {
 		return err

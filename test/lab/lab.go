@@ -18,6 +18,7 @@ type Lab struct {
 	dir      string
 	record   string
 	keepLogs bool
+	emulator *emulator
 
 	mu       sync.Mutex
 	nodes    []*Node
@@ -48,6 +49,14 @@ func New(name string) (*Lab, error) {
 	}
 	if l.dir, err = os.MkdirTemp("", namePrefix+l.run+"-"); err != nil {
 		return nil, errors.Join(err, os.Remove(l.record))
+	}
+	log, err := l.logFile("lab", "emulator")
+	if err == nil {
+		l.emulator, err = startEmulator(log)
+		err = errors.Join(err, log.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(l.record), os.RemoveAll(l.dir))
 	}
 	return l, nil
 }
@@ -91,6 +100,7 @@ func (l *Lab) Close() error {
 	for k := range l.links {
 		errs = append(errs, k.close())
 	}
+	errs = append(errs, l.emulator.close())
 	for _, n := range slices.Backward(l.nodes) {
 		errs = append(errs, n.close())
 	}

@@ -22,9 +22,23 @@ const (
 	// readBurst is how many frames are read before due ones are written: at
 	// 5 us per frame a burst delays them by 0.3 ms at most.
 	readBurst = 64
-	// emulatorPriority is the real-time priority of the emulators' threads, the
-	// lowest there is: enough to come before every ordinary program.
+	// restTime is the shortest time between two looks for frames: it bounds the
+	// added delay and, at 10,000 looks/s, what looking costs.
+	restTime = 100 * time.Microsecond
+	// emulatorPriority is the real-time priority of the emulator process and of
+	// the senders of flows, the lowest there is: enough to come before every ordinary program.
 	emulatorPriority = 1
+	// emulatorProcs is how many Go processors the emulator has: with more than
+	// there are cores a thread coming back from the kernel finds one at once.
+	emulatorProcs = 64
+	// emulatorMemory is where the emulator's garbage collection sets in, in
+	// bytes: beyond what maxInFlight packets of a few links take.
+	emulatorMemory = 1 << 30
+	// emulatorPatience is how long the emulator may take to answer or to end.
+	emulatorPatience = 5 * time.Second
+	// maxMessage is the size of the buffer for a control message, in bytes: the
+	// longest, a reply with all counters, takes about 1 kB.
+	maxMessage = 1 << 14
 	// stopGrace is how long a program may take to end after SIGTERM when a
 	// laboratory is closed.
 	stopGrace = 2 * time.Second

@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -19,12 +20,17 @@ type LinkParams struct {
 // Both returns the parameters of a link that is the same in both directions.
 func Both(p Params, seed uint64) LinkParams { return LinkParams{AB: p, BA: p, Seed: seed} }
 
-// Link is an emulated link between two nodes.
+func (p *LinkParams) check() error { return errors.Join(p.AB.check(), p.BA.check()) }
+
+// Link is an emulated link between two nodes. Its methods may be called from
+// any goroutine, but not after Remove or Close.
 type Link struct {
-	AB *Direction // from the first node to the second
-	BA *Direction
-	a  end
-	b  end
+	emulator *emulator
+	a, b     end
+	id       int
+
+	mu     sync.Mutex
+	params LinkParams
 }
 
 // end is one end of a link.
@@ -38,9 +44,9 @@ type end struct {
 // up. ifA and ifB are the names of the interfaces it makes. The devices are
 // ordinary Ethernet ones with an MTU of 1500.
 func (l *Lab) Link(a *Node, ifA string, b *Node, ifB string, p LinkParams) (*Link, error) {
-	k := &Link{a: end{a, ifA, -1}, b: end{b, ifB, -1}}
-	if err := k.open(p); err != nil {
-		return nil, errors.Join(fmt.Errorf("link %s/%s to %s/%s: %w", a.name, ifA, b.name, ifB, err), k.close())
+	k := &Link{emulator: l.emulator, a: end{a, ifA, -1}, b: end{b, ifB, -1}, params: p}
+	if err := k.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("link %s/%s to %s/%s: %w", a.name, ifA, b.name, ifB, err), k.closeDevices())
 	}
 	l.mu.Lock()
 	l.links[k] = struct{}{}
@@ -48,7 +54,10 @@ func (l *Lab) Link(a *Node, ifA string, b *Node, ifB string, p LinkParams) (*Lin
 	return k, nil
 }
 
-func (k *Link) open(p LinkParams) error {
+func (k *Link) open() (err error) {
+	if err := k.params.check(); err != nil {
+		return err
+	}
 	for _, e := range []*end{&k.a, &k.b} {
 		err := e.node.Do(func() (err error) {
 			e.fd, err = openTAP(e.iface)
@@ -61,32 +70,78 @@ func (k *Link) open(p LinkParams) error {
 			return err
 		}
 	}
-	var err error
-	if k.AB, err = startDirection(k.a.fd, k.b.fd, mix(p.Seed), p.AB); err != nil {
-		return err
-	}
-	k.BA, err = startDirection(k.b.fd, k.a.fd, mix(p.Seed+1), p.BA)
+	k.id, err = k.emulator.open(k.params, k.a.fd, k.b.fd)
 	return err
+}
+
+// Params returns the parameters in force.
+func (k *Link) Params() LinkParams {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.params
+}
+
+// Set changes the parameters of both directions, for packets that arrive from
+// now on; those in flight keep the time they were given. The seed stays. A value
+// out of range is an error and changes nothing.
+func (k *Link) Set(ab, ba Params) error {
+	return k.change(func(p *LinkParams) { p.AB, p.BA = ab, ba })
 }
 
 // BlackHole switches the black hole on or off in both directions. Nobody gets a
 // link event.
-func (k *Link) BlackHole(on bool) {
-	k.AB.BlackHole(on)
-	k.BA.BlackHole(on)
+func (k *Link) BlackHole(on bool) error {
+	return k.change(func(p *LinkParams) { p.AB.BlackHole, p.BA.BlackHole = on, on })
 }
 
-// Set changes the parameters of both directions.
-func (k *Link) Set(p Params) error {
-	if err := k.AB.Set(p); err != nil {
+// BlackHoleAB switches the black hole from the first node to the second.
+func (k *Link) BlackHoleAB(on bool) error {
+	return k.change(func(p *LinkParams) { p.AB.BlackHole = on })
+}
+
+// BlackHoleBA switches the black hole from the second node to the first.
+func (k *Link) BlackHoleBA(on bool) error {
+	return k.change(func(p *LinkParams) { p.BA.BlackHole = on })
+}
+
+func (k *Link) change(f func(*LinkParams)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.params
+	f(&p)
+	if err := p.check(); err != nil {
 		return err
 	}
-	return k.BA.Set(p)
+	if _, err := k.emulator.call(request{Op: opSet, Link: k.id, Params: p}); err != nil {
+		return k.wrap(err)
+	}
+	k.params = p
+	return nil
+}
+
+// Counters returns what became of the packets so far, from the first node to
+// the second and back. It is an error when the emulator has stopped, which it
+// does when one of its devices is deleted.
+func (k *Link) Counters() (ab, ba Counters, err error) {
+	r, err := k.emulator.call(request{Op: opCounters, Link: k.id})
+	for _, reason := range r.Stopped {
+		if reason != "" {
+			err = errors.Join(err, errors.New(reason))
+		}
+	}
+	return r.Counters[0], r.Counters[1], k.wrap(err)
+}
+
+func (k *Link) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("link %s/%s to %s/%s: %w", k.a.node.name, k.a.iface, k.b.node.name, k.b.iface, err)
 }
 
 // Plug puts the cable in (true) or pulls it (false) at the first node: its
 // interface stays up but loses its carrier, and the node gets a link event.
-func (k *Link) Plug(in bool) error { return setCarrier(k.a.fd, in) }
+func (k *Link) Plug(in bool) error { return k.wrap(setCarrier(k.a.fd, in)) }
 
 // Remove takes the link away, interfaces included, as when a modem is unplugged.
 // The same names may be used again afterwards.
@@ -97,13 +152,13 @@ func (l *Lab) Remove(k *Link) error {
 	return k.close()
 }
 
-// close stops the emulators and removes the devices. It must be called once.
+// close stops the emulation and removes the devices. It must be called once.
 func (k *Link) close() error {
-	for _, d := range []*Direction{k.AB, k.BA} {
-		if d != nil {
-			d.halt()
-		}
-	}
+	_, err := k.emulator.call(request{Op: opClose, Link: k.id})
+	return errors.Join(k.wrap(err), k.closeDevices())
+}
+
+func (k *Link) closeDevices() error {
 	var errs []error
 	for _, e := range []end{k.a, k.b} {
 		if e.fd >= 0 {

@@ -38,11 +38,9 @@ func bindNamespace(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := unix.Mount("/proc/thread-self/ns/net", path, "none", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("name namespace %s: %w", path, err)
+	err = errors.Join(f.Close(), unix.Mount("/proc/thread-self/ns/net", path, "none", unix.MS_BIND, ""))
+	if err != nil {
+		return errors.Join(fmt.Errorf("name namespace %s: %w", path, err), removeNamespace(path))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func newNode(l *Lab, name string) (*Node, error) {
 	ready := make(chan error)
 	go n.serve(ready)
 	if err := <-ready; err != nil {
-		return nil, errors.Join(err, removeNamespace(n.path))
+		return nil, err
 	}
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.close())
