@@ -46,7 +46,8 @@ func MakeAddress(node uint32, slot uint8) Address {
 // Node returns the node number.
 func (a Address) Node() uint32 { return uint32(a) & maxNode }
 
-// Slot returns the carrier slot; a gateway, which has no carriers, uses 0.
+// Slot returns the carrier slot. A gateway, which has no carriers, goes by the
+// slot of the robot's carrier at the other end.
 func (a Address) Slot() uint8 { return uint8(a>>24) & MaxSlot }
 
 // Addr returns the Address as the IPv4 address that WireGuard sees.
@@ -56,13 +57,14 @@ func (a Address) Addr() netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// NodeOf returns the node number of an overlay address: the last 24 bits of its
-// host part. It fails when they are all zero, since node 0 means nobody.
+// NodeOf returns the node number of an overlay address, IPv4 or IPv6: the last
+// 24 bits of its host part. It fails when the prefix is not valid and when they
+// are all zero, since node 0 means nobody.
 func NodeOf(p netip.Prefix) (uint32, error) {
-	b := p.Addr().AsSlice()
-	if len(b) == 0 {
+	if !p.IsValid() {
 		return 0, errors.New("no overlay address")
 	}
+	b := p.Addr().AsSlice()
 	n := binary.BigEndian.Uint32(b[len(b)-4:])
 	hostBits := min(p.Addr().BitLen()-p.Bits(), 24)
 	n &= 1<<hostBits - 1
@@ -96,7 +98,11 @@ type Tag struct {
 
 // Errors of DecodeTag.
 var (
-	ErrShort   = errors.New("frame shorter than its tag or its length field")
+	// ErrShort: the first octet is not that of a frame, or there are fewer
+	// octets than the tag or the length field says.
+	ErrShort = errors.New("not a frame, or cut short")
+	// ErrVersion: a frame, but of a version other than Version and Version-1.
+	// The version is the low nibble of its first octet.
 	ErrVersion = errors.New("frame version is not understood")
 )
 
@@ -116,14 +122,18 @@ func PutTag(frame []byte, t *Tag) {
 }
 
 // DecodeTag reads the tag of frame and returns it with the payload, which
-// shares frame's memory and ends at the length field. ErrVersion comes with
-// the other fields unset.
+// shares frame's memory and ends at the length field; what follows it is
+// padding. It never looks beyond frame. Type and the addresses are not checked.
+// An error, ErrShort or ErrVersion as it stands, comes with a zero Tag.
 func DecodeTag(frame []byte) (t Tag, payload []byte, err error) {
-	if len(frame) < TagLen || frame[0]>>4 != 4 {
+	if len(frame) == 0 || frame[0]>>4 != 4 {
 		return t, nil, ErrShort
 	}
 	if v := frame[0] & 15; v != Version && v != Version-1 {
 		return t, nil, ErrVersion
+	}
+	if len(frame) < TagLen {
+		return t, nil, ErrShort
 	}
 	n := int(binary.BigEndian.Uint16(frame[2:]))
 	if n < TagLen || n > len(frame) {
