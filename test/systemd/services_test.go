@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,12 +16,6 @@ const (
 	trafficWithin = 20 * time.Second // from uplinks that appear to the first answer
 	resumeWithin  = 6 * time.Second  // the longest silence around a restart
 	insideLimit   = 170 * time.Second
-)
-
-const (
-	robotAddress = "10.77.0.2"
-	westAddress  = "10.77.0.11"
-	eastAddress  = "10.77.0.12"
 )
 
 // TestServices boots a robot and two gateways, installs them in both ways and
@@ -72,98 +64,6 @@ func TestServices(t *testing.T) {
 			t.Fatalf("the steps after %q depend on it", step.name)
 		}
 	}
-}
-
-type world struct {
-	robot, west, east *machine
-	before            string   // the robot's routes before the first start
-	secrets           []string // private keys
-	index             int      // of plr0
-}
-
-func (w *world) machines() []*machine { return []*machine{w.robot, w.west, w.east} }
-
-func newWorld(t *testing.T, root string) *world {
-	program := buildProgram(t)
-	forward(t)
-	for _, name := range []string{"robot", "west", "east"} {
-		namespace(t, name)
-	}
-	attach(t, "west", west)
-	attach(t, "east", east)
-	w := &world{
-		robot: newMachine(t, "robot", "fogplr-robot.service", root),
-		west:  newMachine(t, "west", "fogplr-gateway.service", root),
-		east:  newMachine(t, "east", "fogplr-gateway.service", root),
-	}
-	w.configure(program)
-
-	// The gateways get theirs as a package would do it, the robot later, live.
-	for _, m := range []*machine{w.west, w.east} {
-		cmd := exec.Command(filepath.Join(sources, "install.sh"), m.root)
-		cmd.Env = append(os.Environ(), "BINARY="+program)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("install.sh: %v\n%s", err, out)
-		}
-		host(t, "systemctl", "--quiet", "--root="+m.root, "enable", m.unit)
-	}
-	host(t, "cp", "-r", sources, filepath.Join(w.robot.root, "root/systemd"))
-	host(t, "install", "-D", program, filepath.Join(w.robot.root, "root/bin/fogplr"))
-	for _, m := range w.machines() {
-		m.boot()
-	}
-	return w
-}
-
-// buildProgram builds the program, unless FOGPLR_TEST_BINARY names one.
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	if p := os.Getenv("FOGPLR_TEST_BINARY"); p != "" {
-		return p
-	}
-	program := filepath.Join(scratch, "fogplr")
-	cmd := exec.Command("go", "build", "-o", program, "../../cmd/fogplr")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building fogplr: %v\n%s", err, out)
-	}
-	return program
-}
-
-// configure makes keys and configurations with the program's own commands.
-func (w *world) configure(program string) {
-	t := w.robot.t
-	public := func(private string, args ...string) string {
-		cmd := exec.Command(program, append([]string{"pubkey"}, args...)...)
-		cmd.Stdin = strings.NewReader(private + "\n")
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("fogplr pubkey: %v", err)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	for range w.machines() {
-		w.secrets = append(w.secrets, host(t, program, "keygen"))
-	}
-	var gateways strings.Builder
-	for i, g := range []struct {
-		m        *machine
-		address  string
-		endpoint string
-	}{{w.west, westAddress, west.address}, {w.east, eastAddress, east.address}} {
-		secret := w.secrets[i+1]
-		endpoint, _, _ := strings.Cut(g.endpoint, "/")
-		fmt.Fprintf(&gateways, "[[gateway]]\nname = %q\naddress = %q\npublic_key = %q\nendpoint = \"%s:51820\"\n",
-			g.m.name, g.address, public(secret), endpoint)
-		g.m.write("etc/fogplr/gateway.toml", fmt.Sprintf(
-			"name = %q\naddress = \"%s/16\"\nprivate_key_file = \"node.key\"\n[[robot]]\nname = \"robot\"\naddress = %q\n%s\n",
-			g.m.name, g.address, robotAddress, public(w.secrets[0], "--robot")), 0o644)
-		g.m.write("etc/fogplr/node.key", secret+"\n", 0o600)
-	}
-	w.robot.write("etc/fogplr/robot.toml", fmt.Sprintf(
-		"name = \"robot\"\naddress = \"%s/16\"\nprivate_key_file = \"node.key\"\n[[carrier]]\ninterface = \"up0\"\n[[carrier]]\ninterface = \"up1\"\n%s",
-		robotAddress, gateways.String()), 0o644)
-	w.robot.write("etc/fogplr/node.key", w.secrets[0]+"\n", 0o600)
 }
 
 func (w *world) gatewaysRun(t *testing.T) {
@@ -241,106 +141,6 @@ func (w *world) traffic(t *testing.T) {
 	}
 }
 
-// ping lets the robot ping an overlay address; all n must be answered once.
-func (w *world) ping(to string, n int) error {
-	out, err := exec.Command("ip", "netns", "exec", "robot", "ping", "-n", "-q", "-I", "plr0",
-		"-c", fmt.Sprint(n), "-i", "0.1", "-W", "1", to).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("ping %s: %w\n%s", to, err, out)
-	}
-	if strings.Contains(string(out), "duplicates") {
-		return fmt.Errorf("ping %s sees duplicates:\n%s", to, out)
-	}
-	return nil
-}
-
-// confinement looks at the running processes: who they are and what they may.
-func (w *world) confinement(t *testing.T) {
-	for _, m := range w.machines() {
-		pid := m.property("MainPID")
-		uid := m.must("id", "-u", "fogplr")
-		want := map[string]string{
-			"Uid": uid, "CapInh": netAdmin, "CapPrm": netAdmin, "CapEff": netAdmin, "CapBnd": netAdmin,
-			"CapAmb": netAdmin, "NoNewPrivs": "1", "Seccomp": "2",
-		}
-		for line := range strings.SplitSeq(m.must("cat", "/proc/"+pid+"/status"), "\n") {
-			name, value, _ := strings.Cut(line, ":")
-			if _, ok := want[name]; !ok {
-				continue
-			}
-			for _, v := range strings.Fields(value) {
-				if v != want[name] {
-					t.Errorf("%s: the daemon's %s is %s, want %s", m.name, name, v, want[name])
-				}
-			}
-			delete(want, name)
-		}
-		if len(want) > 0 {
-			t.Errorf("%s: /proc/PID/status does not tell %v", m.name, want)
-		}
-		w.devices(m)
-	}
-}
-
-// netAdmin is a mask with bit 12, CAP_NET_ADMIN, alone.
-const netAdmin = "0000000000001000"
-
-// devices opens two device nodes from within the service's control group.
-func (w *world) devices(m *machine) {
-	m.run("mknod", "-m", "0666", "/root/kmsg", "c", "1", "11")
-	open := func(node string) error {
-		_, err := m.run("sh", "-c", `echo $$ >"/sys/fs/cgroup$1/cgroup.procs" && : <>"$2"`, "sh", m.property("ControlGroup"), node)
-		return err
-	}
-	if err := open("/dev/net/tun"); err != nil {
-		m.t.Errorf("the service may not open /dev/net/tun: %v", err)
-	}
-	if open("/root/kmsg") == nil {
-		m.t.Error("the service may open a device that is none of its business")
-	}
-}
-
-// key checks that the key's file is root's alone, and that the daemon's user
-// has it as a credential, which others have not.
-func (w *world) key(t *testing.T) {
-	for _, m := range w.machines() {
-		credential := "/run/credentials/" + m.unit + "/node.key"
-		if _, err := m.as("fogplr", "cat", "/etc/fogplr/node.key"); err == nil {
-			t.Errorf("%s: the daemon's user can read the key file", m.name)
-		}
-		if _, err := m.as("fogplr", "cat", credential); err != nil {
-			t.Errorf("%s: the daemon's user cannot read its credential: %v", m.name, err)
-		}
-		if _, err := m.as("games", "cat", credential); err == nil {
-			t.Errorf("%s: every user can read the credential", m.name)
-		}
-	}
-}
-
-// wgShow checks that root's `wg` finds the daemon's devices, and that the
-// daemon's user cannot remove another WireGuard's socket beside them.
-func (w *world) wgShow(t *testing.T) {
-	for _, c := range []struct {
-		m     *machine
-		names []string
-	}{
-		{w.robot, []string{"fogplr-up0", "fogplr-up1"}},
-		{w.west, []string{"fogplr-gw"}},
-		{w.east, []string{"fogplr-gw"}},
-	} {
-		out := c.m.must("wg", "show")
-		for _, name := range c.names {
-			if !strings.Contains(out, "interface: "+name+"\n") {
-				t.Errorf("%s: `wg show` does not list %s:\n%s", c.m.name, name, out)
-			}
-		}
-		c.m.must("touch", "/run/wireguard/other.sock")
-		if _, err := c.m.as("fogplr", "rm", "-f", "/run/wireguard/other.sock"); err == nil {
-			t.Errorf("%s: the daemon's user can remove root's socket", c.m.name)
-		}
-	}
-}
-
 // freeze stops a gateway's daemon, as a deadlock would, for the step watchdog.
 func (w *world) freeze(t *testing.T) {
 	if got := w.robot.property("WatchdogUSec"); got != "10s" {
@@ -375,29 +175,6 @@ func (w *world) restart(t *testing.T) {
 	}
 	m.must("test", "-e", "/run/fogplr/learnt")
 	w.wantReversePath(loose)
-}
-
-// Values of net.ipv4.conf.*.rp_filter (RFC 3704).
-const strict, loose = "1", "2"
-
-var carrierFilters = []string{"/proc/sys/net/ipv4/conf/up0/rp_filter", "/proc/sys/net/ipv4/conf/up1/rp_filter"}
-
-// setReversePath sets how the robot's kernel checks senders on its carriers.
-// The daemon itself has /proc/sys read-only.
-func (w *world) setReversePath(value string) {
-	w.robot.t.Helper()
-	for _, f := range append(carrierFilters, "/proc/sys/net/ipv4/conf/all/rp_filter") {
-		w.robot.must("sh", "-c", `echo "$1" >"$2"`, "sh", value, f)
-	}
-}
-
-func (w *world) wantReversePath(value string) {
-	w.robot.t.Helper()
-	for _, f := range carrierFilters {
-		if got := w.robot.must("cat", f); got != value {
-			w.robot.t.Errorf("%s is %s, want %s", f, got, value)
-		}
-	}
 }
 
 func (w *world) kill(t *testing.T) {
