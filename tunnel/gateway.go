@@ -97,7 +97,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*GatewayNode, error) {
 // included.
 func (g *GatewayNode) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return g.out.run(g.cfg.MTU) })
+	group.Go(func() error { return g.walkOut(ctx) })
 	group.Go(func() error {
 		return every(ctx, upkeepInterval, func(now time.Time) {
 			g.upkeep(now)
@@ -122,6 +122,11 @@ func (g *GatewayNode) Run(ctx context.Context) error {
 func (g *GatewayNode) heard(l *link, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.note(l, now)
+}
+
+// note has a path that comes to life carry at once. The caller holds node.mu.
+func (g *GatewayNode) note(l *link, now time.Time) {
 	first := !l.hearing.Live(now)
 	l.hearing.Heard(now)
 	if first {
@@ -134,6 +139,7 @@ func (g *GatewayNode) heard(l *link, now time.Time) {
 // inward.mu.
 func (g *GatewayNode) probed(l *link, m path.Probe, now time.Time) {
 	g.mu.Lock()
+	g.note(l, now)
 	l.hearing.Announced(m.Interval, now)
 	l.lossOut = m.LossIn
 	g.mu.Unlock()

@@ -34,7 +34,8 @@ type inward struct {
 	store    [][]byte                    // persistent buffers of the survivors
 	pass     [][]byte                    // survivors of one batch, slices of store
 	counters InCounters
-	tunDown  bool
+	warned   rateLimit
+	last     *link // of the batch at hand that was heard
 }
 
 func newInward(host tun.Device, own []netip.Addr, peers []*peer, log *slog.Logger, start time.Time) *inward {
@@ -57,13 +58,9 @@ func (in *inward) deliver(frames [][]byte, offset int) {
 	now := time.Now()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	var last *link
+	in.last = nil
 	for _, f := range frames {
-		l := in.frame(f[offset:], offset, now)
-		if l != nil && l != last {
-			in.heard(l, now)
-			last = l
-		}
+		in.frame(f[offset:], offset, now)
 		if len(in.pass) == batchPackets {
 			in.flush(offset)
 		}
@@ -71,8 +68,8 @@ func (in *inward) deliver(frames [][]byte, offset int) {
 	in.flush(offset)
 }
 
-// frame takes one frame, and returns the path that it came by if it is sound.
-func (in *inward) frame(f []byte, offset int, now time.Time) *link {
+// frame takes one frame.
+func (in *inward) frame(f []byte, offset int, now time.Time) {
 	t, payload, err := replicate.DecodeTag(f)
 	if err != nil {
 		if errors.Is(err, replicate.ErrVersion) {
@@ -80,13 +77,17 @@ func (in *inward) frame(f []byte, offset int, now time.Time) *link {
 		} else {
 			in.counters.Malformed++
 		}
-		return nil
+		return
 	}
 	in.counters.Frames++
 	l := in.links[t.Src]
 	if l == nil || t.Dst != l.local {
 		in.counters.NotAllowed++
-		return nil
+		return
+	}
+	if l != in.last { // before an answer can tell the peer that it was heard
+		in.heard(l, now)
+		in.last = l
 	}
 	l.rxFrames++
 	l.loss.Seen(t.Epoch, uint32(t.PathSeq))
@@ -108,7 +109,6 @@ func (in *inward) frame(f []byte, offset int, now time.Time) *link {
 	default: // a newer peer's: harmless
 		in.counters.BadVersion++
 	}
-	return l
 }
 
 // data takes one numbered inner packet: its claim is checked before its number
@@ -141,12 +141,9 @@ func (in *inward) flush(offset int) {
 	}
 	if _, err := in.host.Write(in.pass, offset); err != nil {
 		in.counters.TUNErrors++
-		if !in.tunDown {
-			in.log.Warn("The TUN device did not take a packet; is it down? Packets are lost until it is up again.", "err", err)
+		if in.warned.allow(warningsPerSecond, time.Now()) {
+			in.log.Warn("The TUN device did not take packets, which are lost. Is it down?", "err", err)
 		}
-		in.tunDown = true
-	} else {
-		in.tunDown = false
 	}
 	in.pass = in.pass[:0]
 }

@@ -43,8 +43,8 @@ const (
 	// appends to the first packet of a flow.
 	hostBuffer = 65535
 
-	// wireguardErrorsPerSecond bounds the log lines that a peer can provoke.
-	wireguardErrorsPerSecond = 1
+	// warningsPerSecond bounds the log lines that packets can provoke.
+	warningsPerSecond = 1
 
 	// uapiClients bounds the programs that talk to one WireGuard socket at once.
 	uapiClients = 16

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -106,6 +107,16 @@ func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address
 	return l
 }
 
+// walkOut runs Out until ctx ends. It is an error if the TUN device goes before
+// that: whoever starts the daemon again makes a new one.
+func (n *node) walkOut(ctx context.Context) error {
+	err := n.out.run(n.cfg.MTU)
+	if err == nil && ctx.Err() == nil {
+		return fmt.Errorf("%s has gone; was it deleted? A restart of fogplr makes it again", n.cfg.Interface)
+	}
+	return err
+}
+
 // frameMTU is the largest frame in bytes.
 func (c *Common) frameMTU() int { return c.MTU + replicate.TagLen }
 
@@ -150,6 +161,9 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.In = n.in.counters
+	if s.In.BadVersion > 0 {
+		s.Warnings = append(s.Warnings, "A peer sends frames of another version, which cannot be read. Install the same fogplr on robots and gateways.")
+	}
 	for _, p := range n.peers {
 		ps := PeerStatus{Name: p.name, Elimination: p.elim.Counters(), Paths: []PathStatus{}}
 		for _, a := range p.addrs {

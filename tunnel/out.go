@@ -38,6 +38,7 @@ func (o *outward) run(mtu int) error {
 	for i := range bufs {
 		bufs[i] = make([]byte, max(mtu, 1500)+64)
 	}
+	var limit rateLimit
 	for {
 		n, err := o.host.Read(bufs, sizes, 0)
 		if n > 0 {
@@ -50,8 +51,10 @@ func (o *outward) run(mtu int) error {
 		default:
 			// A single packet that the TUN library cannot take (larger than the MTU
 			// we set, an offload it does not know) must not stop the others.
-			o.log.Warn("A packet from the TUN device could not be read and is lost.", "err", err)
-			time.Sleep(10 * time.Millisecond)
+			if limit.allow(warningsPerSecond, time.Now()) {
+				o.log.Warn("A packet from the TUN device could not be read and is lost. Was its MTU raised by hand?", "err", err)
+			}
+			time.Sleep(time.Millisecond) // in case it is not about one packet
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (r *Robot) startCarrier(c *carrier, self uint32) error {
 // included.
 func (r *Robot) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.out.run(r.cfg.MTU) })
+	g.Go(func() error { return r.walkOut(ctx) })
 	g.Go(func() error { r.prober(ctx); return nil })
 	g.Go(func() error { return every(ctx, upkeepInterval, r.upkeep) })
 	g.Go(func() error {

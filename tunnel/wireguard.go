@@ -76,7 +76,7 @@ func (w *wireguard) logger(refused func(*device.Peer)) *device.Logger {
 			}
 		},
 		Errorf: func(format string, args ...any) {
-			if limit.allow(wireguardErrorsPerSecond, time.Now()) {
+			if limit.allow(warningsPerSecond, time.Now()) {
 				w.log.Debug("wireguard: "+fmt.Sprintf(format, args...), "device", w.name)
 			}
 		},
