@@ -139,6 +139,12 @@ func build(t testing.TB, o options) *world {
 	l := lab.Test(t, "e2e")
 	lw, err := l.Standard(o.Options)
 	must(t, err)
+	return settle(t, lw, o)
+}
+
+// settle puts a fleet on the nodes of a laboratory.
+func settle(t testing.TB, lw *lab.World, o options) *world {
+	t.Helper()
 	w := &world{World: lw}
 	var robots []deploy.Robot
 	var gateways []deploy.Gateway
@@ -159,7 +165,8 @@ func build(t testing.TB, o options) *world {
 			Endpoint: netip.AddrPortFrom(outer, wgPort).String(),
 		})
 	}
-	w.fleet, err = deploy.New(fogplr, l.Dir(), robots, gateways)
+	var err error
+	w.fleet, err = deploy.New(fogplr, w.Dir(), robots, gateways)
 	must(t, err)
 	for i, r := range lw.Robots {
 		ip, ip6 := overlayAddrs(robotHost(i))
@@ -174,7 +181,7 @@ func build(t testing.TB, o options) *world {
 			t.Error(err)
 		}
 		if t.Failed() {
-			l.KeepLogs()
+			w.KeepLogs()
 		}
 	})
 	if o.Prepare != nil {
