@@ -30,8 +30,8 @@ type RobotPeer struct {
 	Keys []Key
 }
 
-// GatewayNode is a gateway's end of the tunnel.
-type GatewayNode struct {
+// Gateway is a gateway's end of the tunnel.
+type Gateway struct {
 	*node
 	cfg GatewayConfig
 	wg  *wireguard
@@ -45,12 +45,12 @@ type GatewayNode struct {
 
 // NewGateway opens the gateway's port and starts its WireGuard device on host,
 // which it owns from then on.
-func NewGateway(cfg GatewayConfig, host tun.Device) (*GatewayNode, error) {
+func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	self, err := replicate.NodeOf(cfg.Addresses[0])
 	if err != nil {
 		return nil, err
 	}
-	g := &GatewayNode{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), wrongAddress: make(map[string]bool)}
+	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), wrongAddress: make(map[string]bool)}
 	var peers []*peer
 	var wgPeers []wgPeer
 	seen := map[Key]string{}
@@ -95,7 +95,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*GatewayNode, error) {
 
 // Run walks packets until ctx ends, then closes everything, the TUN device
 // included.
-func (g *GatewayNode) Run(ctx context.Context) error {
+func (g *Gateway) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.walkOut(ctx) })
 	group.Go(func() error {
@@ -119,14 +119,14 @@ func (g *GatewayNode) Run(ctx context.Context) error {
 
 // heard takes note of a path that brought an authenticated frame. The caller
 // holds inward.mu.
-func (g *GatewayNode) heard(l *link, now time.Time) {
+func (g *Gateway) heard(l *link, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.note(l, now)
 }
 
 // note has a path that comes to life carry at once. The caller holds node.mu.
-func (g *GatewayNode) note(l *link, now time.Time) {
+func (g *Gateway) note(l *link, now time.Time) {
 	first := !l.hearing.Live(now)
 	l.hearing.Heard(now)
 	if first {
@@ -137,7 +137,7 @@ func (g *GatewayNode) note(l *link, now time.Time) {
 
 // probed answers a robot's probe on the path that it came by. The caller holds
 // inward.mu.
-func (g *GatewayNode) probed(l *link, m path.Probe, now time.Time) {
+func (g *Gateway) probed(l *link, m path.Probe, now time.Time) {
 	g.mu.Lock()
 	g.note(l, now)
 	l.hearing.Announced(m.Interval, now)
@@ -151,7 +151,7 @@ func (g *GatewayNode) probed(l *link, m path.Probe, now time.Time) {
 // choose decides which paths to a robot carry: those that were heard within
 // their trust time, or if there is none, those that may still have a session.
 // The caller holds node.mu.
-func (g *GatewayNode) choose(p *peer, now time.Time) {
+func (g *Gateway) choose(p *peer, now time.Time) {
 	var live, recent uint32
 	for _, l := range p.links {
 		if l == nil {
@@ -171,7 +171,7 @@ func (g *GatewayNode) choose(p *peer, now time.Time) {
 }
 
 // refused takes note of a robot whose frames claim another node's address.
-func (g *GatewayNode) refused(from *device.Peer) {
+func (g *Gateway) refused(from *device.Peer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.byPeer[from]
@@ -182,13 +182,13 @@ func (g *GatewayNode) refused(from *device.Peer) {
 	g.cfg.Log.Warn(g.wrongAddressWarning(l.peer))
 }
 
-func (g *GatewayNode) wrongAddressWarning(p *peer) string {
+func (g *Gateway) wrongAddressWarning(p *peer) string {
 	return fmt.Sprintf("Robot %s sends from another overlay address than %v, so all it sends is refused. "+
 		"Make `address` in its robot.toml and in its [[robot]] block here the same, with the same prefix length.", p.name, p.addrs[0])
 }
 
 // Status tells how the gateway is.
-func (g *GatewayNode) Status() Status {
+func (g *Gateway) Status() Status {
 	now := time.Now()
 	sessions := g.wg.sessions()
 	s := g.status("gateway", func(l *link, st *PathStatus) {

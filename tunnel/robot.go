@@ -18,7 +18,7 @@ import (
 type RobotConfig struct {
 	Common
 	Carriers []Carrier
-	Gateways []Gateway
+	Gateways []GatewayPeer
 }
 
 // Carrier is one uplink of a robot.
@@ -28,8 +28,8 @@ type Carrier struct {
 	Key       Key // private
 }
 
-// Gateway is what a robot knows of a gateway.
-type Gateway struct {
+// GatewayPeer is what a robot knows of a gateway.
+type GatewayPeer struct {
 	Name      string
 	Addresses []netip.Addr // on the overlay
 	Key       Key          // public

@@ -97,7 +97,7 @@ func newKey(t *testing.T) (private, public Key) {
 type world struct {
 	t        *testing.T
 	robots   []*Robot
-	gateways []*GatewayNode
+	gateways []*Gateway
 	hosts    map[string]*fakeHost // by node name
 	robotCfg []RobotConfig
 	gwCfg    []GatewayConfig
@@ -144,7 +144,7 @@ func newWorld(t *testing.T, robots, gateways int) *world {
 			stop()
 		}
 	})
-	w.gateways = make([]*GatewayNode, gateways)
+	w.gateways = make([]*Gateway, gateways)
 	for i := range gateways {
 		w.startGateway(i)
 	}
@@ -154,7 +154,7 @@ func newWorld(t *testing.T, robots, gateways int) *world {
 			c := w.gwCfg[g]
 			var public Key
 			curve25519.ScalarBaseMult(&public, &c.Key)
-			w.robotCfg[i].Gateways = append(w.robotCfg[i].Gateways, Gateway{
+			w.robotCfg[i].Gateways = append(w.robotCfg[i].Gateways, GatewayPeer{
 				Name: c.Name, Addresses: overlay(c.Common), Key: public,
 				Endpoint: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", c.ListenPort)),
 			})

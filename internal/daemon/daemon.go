@@ -35,7 +35,7 @@ type Options struct {
 	Level *slog.LevelVar
 }
 
-// endpoint is the part of tunnel.Robot and tunnel.GatewayNode that the daemon
+// endpoint is the part of tunnel.Robot and tunnel.Gateway that the daemon
 // drives.
 type endpoint interface {
 	Run(context.Context) error

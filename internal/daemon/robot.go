@@ -45,7 +45,7 @@ func Robot(ctx context.Context, o Options) error {
 		})
 	}
 	for _, g := range cfg.Gateways {
-		tc.Gateways = append(tc.Gateways, tunnel.Gateway{
+		tc.Gateways = append(tc.Gateways, tunnel.GatewayPeer{
 			Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey), Endpoint: g.Endpoint,
 		})
 	}
