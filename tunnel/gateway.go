@@ -117,16 +117,11 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// heard takes note of a path that brought an authenticated frame. The caller
-// holds inward.mu.
+// heard takes note of a path that brought an authenticated frame; one that comes
+// to life carries at once. The caller holds inward.mu.
 func (g *Gateway) heard(l *link, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.note(l, now)
-}
-
-// note has a path that comes to life carry at once. The caller holds node.mu.
-func (g *Gateway) note(l *link, now time.Time) {
 	first := !l.hearing.Live(now)
 	l.hearing.Heard(now)
 	if first {
@@ -139,7 +134,6 @@ func (g *Gateway) note(l *link, now time.Time) {
 // inward.mu.
 func (g *Gateway) probed(l *link, m path.Probe, now time.Time) {
 	g.mu.Lock()
-	g.note(l, now)
 	l.hearing.Announced(m.Interval, now)
 	l.lossOut = m.LossIn
 	g.mu.Unlock()
