@@ -35,8 +35,9 @@ func DefaultConfig() Config {
 
 // Machine is the robot's view of one path. It must be used by one goroutine at
 // a time; the caller locks. Times passed in must have a monotonic reading and
-// must not go back. The caller reports events, calls Poll at the time that the
-// last Poll asked for and after every event, and does what Poll says.
+// must not go back. The caller reports events and does what Poll says; it calls
+// Poll at the time that the last Poll asked for and after Route, Kick, Reply and
+// a Traffic or Session that returns true.
 //
 //	            Route(true): handshake, probe, STUN
 //	+----------+ ------------------------------> +--------+ --+ no proof: handshake (Expire from
@@ -105,12 +106,12 @@ type Machine struct {
 	expiredAt time.Time // last Expire that killed a session
 
 	// Evidence for the stage.
-	formedAt     time.Time // when a session formed in this search, zero when none
+	formedAt     time.Time // when the first session after Expire formed in this search, zero when none
 	formedProbes int       // probes sent in it
 	deafAt       time.Time
 	reachableAt  time.Time
 	lastStun     time.Time
-	stunPending  time.Time     // first unanswered STUN request
+	firstStun    time.Time     // since the route came
 	stunRTT      time.Duration // stands in for rtt until that is known
 
 	rtt    rtt
@@ -159,7 +160,9 @@ func (m *Machine) Route(ok bool, now time.Time) {
 	m.search(now)
 	m.died = false
 	m.provenID = m.nextID
-	m.deafAt, m.reachableAt, m.stunPending = time.Time{}, time.Time{}, time.Time{}
+	m.unsealed = time.Time{}
+	m.deafAt, m.reachableAt, m.firstStun = time.Time{}, time.Time{}, time.Time{}
+	m.stunRTT = 0
 	m.promised = time.Time{}
 }
 
@@ -200,38 +203,42 @@ func (m *Machine) active(now time.Time) bool {
 	return !m.lastTraffic.IsZero() && now.Sub(m.lastTraffic) < m.cfg.Linger
 }
 
-// Session says that our own WireGuard device encrypted transport data to this
-// peer, so a key pair exists. Call it for every datagram or batch, at least for
-// the first one after each probe.
-func (m *Machine) Session(now time.Time) {
-	if !m.HasSession(now) {
+// Session says that our own WireGuard device has a key pair to send with to this
+// peer: it encrypted transport data, or completed a handshake since the last
+// Expire. Call it again while that is so, at least once after each probe of a
+// path that is not up. It returns true when Poll should be called now, because
+// the session is new.
+func (m *Machine) Session(now time.Time) (wake bool) {
+	if m.sealed.IsZero() {
 		if !m.expiredAt.IsZero() && now.Sub(m.expiredAt) < expireGrace {
-			return
+			return false
 		}
 		m.standing = now
 		m.failed = 0
 		if !m.up {
 			m.formedAt, m.formedProbes = now, 0
 			m.probeAt = now
+			wake = true
 		}
 	}
 	m.sealed, m.unsealed = now, time.Time{}
+	return wake
 }
 
 // Reachable says that the gateway's port answered a STUN binding request. This
 // is not authenticated: it helps to name the stage and to guess a first RTT.
 func (m *Machine) Reachable(now time.Time) {
 	m.reachableAt = now
-	d := now.Sub(m.stunPending)
-	if m.stunPending.IsZero() || d > m.cfg.MaxRetry {
-		d = now.Sub(m.lastStun)
-	}
-	m.stunPending = time.Time{}
-	if m.rtt.known || m.lastStun.IsZero() || d > m.cfg.MaxRetry {
+	if m.rtt.known || m.stunRTT != 0 || m.firstStun.IsZero() {
 		return
 	}
-	m.stunRTT = d
-	if d > m.retry {
+	// The first answer can belong to any request since the first one; the
+	// longest of these times does no harm.
+	m.stunRTT = now.Sub(m.firstStun)
+	if m.stunRTT > m.cfg.MaxRetry {
+		m.stunRTT = now.Sub(m.lastStun)
+	}
+	if m.stunRTT > m.retry {
 		m.failed = 0 // those attempts were not given the time to succeed
 	}
 }

@@ -163,8 +163,8 @@ func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 	if m.lastStun.IsZero() || !stun.After(now) {
 		a.Stun = true
 		m.lastStun = now
-		if m.stunPending.IsZero() {
-			m.stunPending = now
+		if m.firstStun.IsZero() {
+			m.firstStun = now
 		}
 		stun = now.Add(stunFast)
 	}

@@ -1,0 +1,442 @@
+package path
+
+import (
+	"testing"
+	"time"
+)
+
+func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// upWorld returns a world whose path has been up for 20 s, with a packet every
+// traffic (0: idle).
+func upWorld(t tester, rtt, traffic time.Duration) *world {
+	w := newWorld(t, rtt)
+	w.m.Route(true, w.now)
+	w.untilUp(time.Minute)
+	if traffic > 0 {
+		w.flow(traffic)
+	}
+	w.run(20 * time.Second)
+	return w
+}
+
+func (w *world) check(ok bool, format string, args ...any) {
+	w.t.Helper()
+	if !ok {
+		w.t.Fatalf("%v: "+format, append([]any{w.at()}, args...)...)
+	}
+}
+
+func TestStart(t *testing.T) {
+	w := newWorld(t, ms(40))
+	w.run(time.Second)
+	w.check(len(w.log) == 0 && w.stage() == StageNoRoute, "actions %v, stage %q without a route", w.log, w.stage())
+	w.m.Route(true, w.now)
+	w.poll()
+	first := w.log[0].Action
+	w.check(first == Action{Handshake: true, Probe: true, ProbeID: 1, Stun: true}, "first action %+v", first)
+	w.check(w.stage() == StageStarting, "stage %q", w.stage())
+	took := w.untilUp(time.Second)
+	w.check(took == ms(80), "up after %v, want two round trips: one reply suffices", took)
+	w.run(10 * time.Second)
+	s := w.m.Snapshot(w.now)
+	w.check(s.RTT == ms(40), "RTT %v: a staged probe counted", s.RTT)
+	w.check(s.Up && s.Carries && s.Stage == StageUp && s.Stage.Hint() == "", "%+v", s)
+	w.check(w.number(0, isHandshake) == 1 && w.number(0, isStun) == 1, "%+v", w.log)
+}
+
+// A gateway that restarts in silence is back before a person notices, whatever
+// the phase of the probes, and live keys are never touched.
+func TestRestartUnderTraffic(t *testing.T) {
+	for _, c := range []struct {
+		rtt   int
+		worst time.Duration
+	}{{1, ms(720)}, {40, ms(800)}, {100, ms(960)}, {300, ms(1560)}} {
+		worst := time.Duration(0)
+		for phase := 0; phase < 200; phase += 3 {
+			w := upWorld(t, ms(c.rtt), ms(10))
+			w.run(ms(phase))
+			begin := w.at()
+			w.restart()
+			// A reply that was on its way is not the new session's.
+			w.run(ms(c.rtt))
+			last := w.m.Snapshot(w.now).LastProof
+			for w.m.Snapshot(w.now).LastProof.Equal(last) {
+				w.run(time.Millisecond)
+				w.check(w.at()-begin < 5*time.Second, "no proof after a restart")
+			}
+			worst = max(worst, w.at()-begin)
+			w.run(5 * time.Second)
+			w.check(len(w.ups) == 1, "flips %v", w.ups)
+			w.check(w.number(0, isExpire) == 0, "Expire on a path that was up")
+			w.check(w.number(begin, isHandshake) == 1, "%d handshakes", w.number(begin, isHandshake))
+		}
+		t.Logf("RTT %d ms: proof at the latest %v after the restart", c.rtt, worst)
+		if worst > c.worst {
+			t.Errorf("RTT %d ms: proof %v after the restart, want %v at most", c.rtt, worst, c.worst)
+		}
+	}
+}
+
+func TestRestartWhileIdle(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	for range 20 {
+		w.run(time.Duration(w.rnd.IntN(7000)) * time.Millisecond)
+		w.restart()
+		begin := w.now
+		w.run(5*time.Second + ms(700))
+		w.check(w.m.Snapshot(w.now).LastProof.After(begin) && w.usable() && w.known[w.wg.current],
+			"no proof %v after a restart", w.now.Sub(begin))
+		w.run(10 * time.Second)
+	}
+	w.check(len(w.ups) == 1 && w.number(0, isExpire) == 0, "flips %v", w.ups)
+}
+
+// A second restart within WireGuard's 5 s cannot be mended without Expire, so it
+// costs Trust.
+func TestRestartTwice(t *testing.T) {
+	w := upWorld(t, ms(40), ms(10))
+	w.restart()
+	w.run(ms(1500))
+	w.restart()
+	begin := w.at()
+	w.run(ms(4500))
+	w.check(w.m.Up(), "not up again after %v", w.at()-begin)
+	w.check(w.number(begin, isExpire) == 1, "%d with Expire", w.number(begin, isExpire))
+	w.check(len(w.ups) == 3 && w.ups[1].at-begin <= ms(3200), "flips %v", w.ups)
+}
+
+func TestBlackHole(t *testing.T) {
+	for _, dir := range []string{"both", "up", "down"} {
+		t.Run(dir, func(t *testing.T) {
+			w := upWorld(t, ms(40), ms(10))
+			begin := w.at()
+			w.blackUp, w.blackDn = dir != "down", dir != "up"
+			w.run(ms(2750))
+			w.check(w.m.Carries(w.now), "stopped carrying early")
+			w.check(w.number(begin, isHandshake) == 1 && w.number(begin, isExpire) == 0,
+				"want one handshake without Expire: %v", w.log[len(w.log)-5:])
+			w.run(ms(500))
+			w.check(!w.m.Up() && !w.m.Carries(w.now) && !w.m.HasSession(w.now), "carries")
+			w.check(w.number(begin, isExpire) == 1, "no Expire at death")
+			w.check(w.stage() == StageNoReply, "stage %q", w.stage())
+			w.run(9 * time.Second)
+			n := w.number(begin, isHandshake)
+			w.check(n >= 8 && n <= 11, "%d handshakes in 12 s", n)
+			w.run(2 * time.Minute)
+			mid := w.at()
+			w.run(time.Minute)
+			n = w.number(mid, isHandshake)
+			w.check(n >= 12 && n <= 13, "%d handshakes a minute, after three", n)
+			w.check(w.number(mid, isProbe) == n, "%d probes, %d handshakes", w.number(mid, isProbe), n)
+			w.blackUp, w.blackDn = false, false
+			took := w.untilUp(6 * time.Second)
+			w.check(took > ms(120), "up after %v with one reply", took)
+			w.run(time.Minute)
+			w.check(len(w.ups) == 3, "flips %v", w.ups)
+		})
+	}
+}
+
+// A fade shorter than Trust costs nothing but one harmless handshake.
+func TestFade(t *testing.T) {
+	w := upWorld(t, ms(40), ms(10))
+	for range 20 {
+		w.blackUp, w.blackDn = true, true
+		w.run(2500 * time.Millisecond)
+		w.blackUp, w.blackDn = false, false
+		w.run(15 * time.Second)
+	}
+	w.check(len(w.ups) == 1 && w.number(0, isExpire) == 0, "flips %v", w.ups)
+}
+
+func (w *world) share() (up float64, flips int) {
+	var sum, since time.Duration
+	on := false
+	for _, f := range w.ups {
+		if on {
+			sum += f.at - since
+		}
+		on, since = f.up, f.at
+	}
+	if on {
+		sum += w.at() - since
+	}
+	return float64(sum) / float64(w.at()), len(w.ups)
+}
+
+func TestLossyPathStaysUp(t *testing.T) {
+	for _, c := range []struct {
+		loss, share float64
+		flips       int
+	}{{0.02, 0.999, 1}, {0.1, 0.999, 1}, {0.3, 0.999, 1}, {0.5, 0.995, 9}} {
+		w := newWorld(t, ms(60))
+		w.lossUp, w.lossDown = c.loss, c.loss
+		w.flow(ms(20))
+		w.m.Route(true, w.now)
+		w.run(time.Hour)
+		share, flips := w.share()
+		t.Logf("loss %v each way: up %.4f of the time, %d changes, %d handshakes", c.loss, share, flips, w.number(0, isHandshake))
+		if share < c.share || flips > c.flips {
+			t.Errorf("loss %v each way: up %.4f of the time, %d changes", c.loss, share, flips)
+		}
+	}
+}
+
+func TestSlowPath(t *testing.T) {
+	for _, rtt := range []int{600, 1500, 3000} {
+		w := newWorld(t, ms(rtt))
+		w.m.Route(true, w.now)
+		took := w.untilUp(30 * time.Second)
+		t.Logf("RTT %d ms: up after %v", rtt, took)
+		w.flow(ms(20))
+		w.run(5 * time.Minute)
+		w.check(len(w.ups) == 1, "RTT %d ms: flips %v", rtt, w.ups)
+		if got := w.m.Snapshot(w.now).RTT; got != ms(rtt) {
+			t.Errorf("RTT %v, want %d ms", got, rtt)
+		}
+	}
+}
+
+// A modem's buffer fills and empties: 40 ms, 4 s, 40 ms.
+func TestRTTJump(t *testing.T) {
+	w := upWorld(t, ms(40), ms(10))
+	w.rtt = 4 * time.Second
+	w.run(40 * time.Second)
+	w.check(w.m.Up(), "not up at 4 s")
+	w.run(time.Minute)
+	share, flips := w.share()
+	w.check(flips <= 3, "%d changes, up %v", flips, share)
+	w.rtt = ms(40)
+	w.run(10 * time.Second)
+	w.check(w.m.Up() && len(w.ups) <= 3, "flips %v", w.ups)
+}
+
+func TestStages(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*world)
+		want Stage
+	}{
+		{"gateway down", func(w *world) { w.dead = true }, StageNoReply},
+		{"way back blocked", func(w *world) { w.blackDn = true }, StageNoReply},
+		{"wrong key", func(w *world) { w.refuses = true }, StageHandshakeRefused},
+		{"wrong address", func(w *world) { w.disallows = true }, StageAddressNotAllowed},
+	} {
+		for _, loss := range []float64{0, 0.1} {
+			for _, rtt := range []int{1, 5, 40, 300, 900, 2500} {
+				t.Run(c.name, func(t *testing.T) {
+					w := newWorld(t, ms(rtt))
+					w.lossUp, w.lossDown = loss, loss
+					c.set(w)
+					w.m.Route(true, w.now)
+					w.run(2 * time.Second)
+					settled := 10 * time.Second
+					if rtt > 1000 { // attempts are that much longer
+						settled *= 2
+					}
+					for w.at() < settled {
+						w.run(ms(10))
+						if s := w.stage(); loss == 0 && rtt < 500 && s != StageStarting && s != c.want {
+							w.check(false, "RTT %d ms: stage %q on the way to %q", rtt, s, c.want)
+						}
+					}
+					for w.at() < 10*time.Minute {
+						w.check(w.stage() == c.want, "RTT %d ms, loss %v: stage %q, want %q", rtt, loss, w.stage(), c.want)
+						w.run(ms(50))
+					}
+					w.check(len(w.ups) == 0, "up")
+				})
+			}
+		}
+	}
+}
+
+// The stage follows what happens to the gateway.
+func TestStageChanges(t *testing.T) {
+	w := upWorld(t, ms(40), ms(10))
+	steps := []struct {
+		set  func()
+		want Stage
+	}{
+		{func() { w.dead = true; w.restart() }, StageNoReply},
+		{func() { w.dead, w.refuses = false, true }, StageHandshakeRefused},
+		{func() { w.refuses, w.disallows = false, true }, StageAddressNotAllowed},
+		{func() { w.disallows = false }, StageUp},
+		{func() { w.disallows = true }, StageAddressNotAllowed},
+		{func() { w.dead = true }, StageNoReply},
+		{func() { w.m.Route(false, w.now) }, StageNoRoute},
+		{func() { w.m.Route(true, w.now) }, StageNoReply},
+		{func() { w.dead, w.disallows = false, false }, StageUp},
+	}
+	for i, s := range steps {
+		s.set()
+		w.run(45 * time.Second)
+		w.check(w.stage() == s.want, "step %d: stage %q, want %q", i, w.stage(), s.want)
+	}
+}
+
+// After a sleep the path is probed before it is judged.
+func TestSleep(t *testing.T) {
+	for _, d := range []time.Duration{3 * time.Second, 20 * time.Second, 100 * time.Second} {
+		w := upWorld(t, ms(40), ms(10))
+		w.traffic = 0
+		w.run(time.Second)
+		w.queue = nil
+		w.now = w.now.Add(d)
+		begin := w.at()
+		w.poll()
+		w.check(w.m.Up() && w.log[len(w.log)-1].Probe, "%v: no probe first", d)
+		w.run(10 * time.Second)
+		w.check(len(w.ups) == 1 && w.number(begin, isHandshake) == 0, "%v: flips %v", d, w.ups)
+
+		w.queue = nil
+		w.now = w.now.Add(d)
+		w.dead = true
+		w.run(4 * time.Second)
+		w.check(!w.m.Up(), "%v: a peer that died meanwhile is not noticed", d)
+	}
+}
+
+func TestTrafficAfterIdle(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	w.run(ms(1234))
+	begin := w.at()
+	if !w.m.Traffic(w.now) {
+		t.Error("Traffic on an idle path does not ask for Poll")
+	}
+	w.poll()
+	w.check(w.log[len(w.log)-1].at == begin, "no probe at once")
+	if w.m.Traffic(w.now) {
+		t.Error("Traffic on an active path asks for Poll")
+	}
+	w.run(10 * time.Second)
+	n := w.number(begin, isProbe)
+	w.check(n >= 7 && n <= 8, "%d probes: one second at 200 ms, then idle, and then one in 5 s", n)
+}
+
+// The gateway holds a healthy carrier for live all the time, also when the robot
+// goes from active to idle.
+func TestHearingOfHealthyRobot(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	for i := range 200 {
+		if i%7 == 0 {
+			w.m.Traffic(w.now)
+		}
+		for range 10 {
+			w.run(ms(97))
+			w.check(w.hearing.Live(w.now), "not live, last heard %v", w.hearing.Last().Sub(w.start))
+		}
+	}
+}
+
+func TestIdleCost(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	begin := w.at()
+	w.run(10 * time.Minute)
+	n := w.number(begin, isProbe)
+	w.check(n <= 121, "%d probes in 10 idle minutes", n)
+	w.check(len(w.ups) == 1 && w.number(begin, isHandshake) == 0, "flips %v", w.ups)
+}
+
+func TestKick(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	w.run(ms(500))
+	begin := w.at()
+	w.m.Kick(w.now)
+	w.poll()
+	w.check(w.number(begin, isProbe) == 1, "no probe at once")
+	for range 1000 { // a storm
+		w.m.Kick(w.now)
+		w.run(time.Millisecond)
+	}
+	w.check(w.number(begin, isProbe) <= 21, "%d probes in a second of link events", w.number(begin, isProbe))
+
+	w.dead = true
+	w.run(5 * time.Minute)
+	w.run(ms(2500)) // between two handshakes
+	w.dead = false
+	w.m.Kick(w.now)
+	took := w.untilUp(time.Minute)
+	w.check(took < ms(1300), "up %v after a kick", took)
+}
+
+func TestRouteFlap(t *testing.T) {
+	w := upWorld(t, ms(40), ms(10))
+	w.m.Route(false, w.now)
+	w.poll()
+	w.check(!w.m.Up() && !w.m.HasSession(w.now) && w.stage() == StageNoRoute, "uses a path without a route")
+	w.run(10 * time.Second)
+	begin := w.at()
+	w.check(w.number(begin-10*time.Second, func(Action) bool { return true }) == 0, "acts without a route")
+	w.m.Route(true, w.now)
+	took := w.untilUp(time.Second)
+	w.check(took == ms(40), "up after %v, want one round trip with the keys at hand", took)
+	w.check(w.number(begin, isExpire) == 0, "Expire of good keys")
+
+	// A reply that was on its way when the route went is no proof of the new one.
+	id := w.m.nextID - 1
+	w.m.ring[id%ringSize].answered = false
+	w.m.Route(false, w.now)
+	w.m.Route(true, w.now)
+	w.m.Reply(id, w.now)
+	w.check(!w.m.Up(), "up by an old reply")
+}
+
+// Nothing that was encrypted before Expire makes the path carry after it.
+func TestLateAfterExpire(t *testing.T) {
+	w := upWorld(t, ms(40), ms(10))
+	w.traffic = 0
+	w.dead = true
+	for w.m.Up() {
+		w.run(time.Millisecond)
+	}
+	w.m.Session(w.now.Add(time.Millisecond))
+	w.check(!w.m.HasSession(w.now.Add(time.Millisecond)), "session by a frame that was still being sent")
+	old := w.m.nextID - 2
+	w.m.Reply(old, w.now.Add(ms(2)))
+	w.check(!w.m.Up() && !w.m.HasSession(w.now.Add(ms(2))), "proof by an old reply")
+	w.m.Session(w.now.Add(ms(50)))
+	w.check(w.m.HasSession(w.now.Add(ms(50))) && !w.m.Carries(w.now.Add(ms(50))), "a session alone must not carry")
+	w.check(w.stage() == StageNoReply, "stage %q", w.stage())
+}
+
+// A probe that is never encrypted shows that the key pair is gone.
+func TestStagedProbeEndsSession(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	w.check(w.m.HasSession(w.now), "no session")
+	w.wg.dead, w.blackUp = true, true
+	w.run(7 * time.Second)
+	w.check(!w.m.HasSession(w.now), "session though nothing is encrypted")
+}
+
+func TestRepliesCountOnce(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	s := w.m.Snapshot(w.now)
+	for id := range uint32(200) {
+		w.m.Reply(id+1<<20, w.now)
+	}
+	w.m.Reply(0, w.now)
+	w.m.Reply(w.m.nextID-1, w.now)
+	if got := w.m.Snapshot(w.now); got != s {
+		t.Errorf("unknown or repeated replies changed %+v into %+v", s, got)
+	}
+}
+
+// Keys left over from before the route went, or before a death, are no fresh
+// session: without an answer the stage is "no reply".
+func TestOldKeysAreNotFresh(t *testing.T) {
+	w := upWorld(t, ms(40), ms(10))
+	w.dead = true
+	w.run(time.Second)
+	w.m.Route(false, w.now)
+	w.run(4 * time.Minute)
+	w.m.Route(true, w.now)
+	for range 300 {
+		w.run(ms(100))
+		if w.wg.current != 0 && !w.wg.dead {
+			w.m.Session(w.now) // the caller goes by the last handshake
+		}
+		w.check(w.stage() == StageStarting || w.stage() == StageNoReply, "stage %q", w.stage())
+	}
+}
