@@ -42,6 +42,11 @@ func drawView(t *rapid.T) view {
 		if r.kind = rapid.SampledFrom(kinds).Draw(t, "kind"); r.kind != unix.RTN_UNICAST {
 			r.oif, r.gateway = 0, netip.Addr{}
 		}
+		// A table has one kind of route for one prefix and metric.
+		last := *r
+		if slices.ContainsFunc(v.routes, func(o route) bool { return o.key() == last.key() && o.kind != last.kind }) {
+			v.routes = v.routes[:len(v.routes)-1]
+		}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "rules") {
 		v.rule(rapid.IntRange(2, 40000).Draw(t, "pref"), rapid.SampledFrom([]int{unix.RT_TABLE_MAIN, 100, 101}).Draw(t, "lookup"), func(r *rule) {

@@ -1,0 +1,585 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestKernelSetupTUN(t *testing.T) {
+	l := newLab(t)
+	l.persistentTUN("plr0")
+	l.run("ip addr add 10.77.0.9/16 dev plr0\nip addr add 172.16.0.1/24 dev plr0\nip link set plr0 up") // an fe80 address too
+	m := l.manager(t.TempDir())
+	l.must(m.SetupTUN(overlayTUN()))
+
+	link, err := netlink.LinkByName("plr0")
+	l.must(err)
+	a := link.Attrs()
+	if a.MTU != 1280 || a.TxQLen != 1000 || a.RawFlags&unix.IFF_MULTICAST == 0 || a.RawFlags&unix.IFF_UP == 0 {
+		t.Errorf("%+v", a)
+	}
+	if mode := l.sysctl("net.ipv6.conf.plr0.addr_gen_mode"); mode != "1" {
+		t.Errorf("addr_gen_mode %s", mode)
+	}
+	found, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	l.must(err)
+	var got []string
+	for _, f := range found {
+		got = append(got, f.IPNet.String())
+		if f.IP.To4() == nil && f.Flags&unix.IFA_F_NODAD == 0 {
+			t.Errorf("%s: duplicate address detection on a TUN device", f.IPNet)
+		}
+	}
+	if want := []string{"10.77.0.2/16", "fd77::2/64"}; !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
+	}
+	want := []string{
+		"ip -4 route show table all: blackhole 10.77.0.0/16 proto 157 metric 2147483647",
+		"ip -6 route show table all: blackhole fd77::/64 dev lo proto 157 metric 2147483647 pref medium",
+		"ip -4 route show table all: 10.77.0.0/16 dev plr0 proto kernel scope link src 10.77.0.2",
+	}
+	first := l.snapshot()
+	for _, line := range want {
+		if !slices.Contains(first, line) {
+			t.Errorf("missing: %s", line)
+		}
+	}
+
+	// Again: nothing happens, not even a message.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	kicks, err := m.Watch(ctx)
+	l.must(err)
+	l.must(m.SetupTUN(overlayTUN()))
+	quiet(t, kicks, 4*settleTime)
+	l.unchanged(first, l.snapshot())
+	cancel()
+	ended(t, kicks)
+}
+
+// TestKernelBlackhole: a server that the overlay's traffic would reach by the
+// carrier never hears of it, whatever becomes of the TUN device.
+func TestKernelBlackhole(t *testing.T) {
+	l := newLab(t)
+	r := l.router("eth0", "leak", "ip addr add 192.168.1.1/24 dev up0\nip addr add 10.77.0.11/32 dev lo\nip -6 addr add 2001:db8:1::1/64 dev up0 nodad\nip -6 addr add fd77::11/128 dev lo nodad",
+		"10.77.0.11", "fd77::11")
+	l.run(`ip addr add 192.168.1.5/24 dev eth0
+		ip route add default via 192.168.1.1 dev eth0
+		ip -6 addr add 2001:db8:1::5/64 dev eth0 nodad
+		ip -6 route add default via 2001:db8:1::1 dev eth0`)
+	app, err := net.ListenPacket("udp", ":0")
+	l.must(err)
+	defer app.Close()
+	for _, to := range []string{"10.77.0.11", "fd77::11"} {
+		if got, err := l.ask(app, to, soon); err != nil {
+			t.Fatalf("without an overlay %s must be reachable by the carrier, or the test proves nothing: %q %v", to, got, err)
+		}
+	}
+	heard := r.received.Load()
+
+	tun := l.persistentTUN("plr0")
+	m := l.manager(t.TempDir())
+	l.must(m.SetupTUN(overlayTUN()))
+	if got, err := l.ask(app, "10.77.0.11", time.Second); err == nil {
+		t.Errorf("answered: %q", got)
+	}
+	l.sees(tun, "10.77.0.11")
+
+	check := func(state string) {
+		for _, to := range []string{"10.77.0.11", "fd77::11"} {
+			if got, err := l.ask(app, to, 200*time.Millisecond); !errors.Is(err, unix.EINVAL) {
+				t.Errorf("%s: sending to %s: %q, %v; want the blackhole's EINVAL", state, to, got, err)
+			}
+		}
+		if n := r.received.Load() - heard; n != 0 {
+			t.Errorf("%s: %d packets left by the carrier", state, n)
+		}
+	}
+	l.run("ip link set plr0 down")
+	check("down")
+	l.must(m.SetupTUN(overlayTUN()))
+	l.must(m.Close())
+	l.run("ip link del plr0")
+	check("deleted")
+}
+
+// sees waits for a packet to the destination on a TUN device.
+func (l *lab) sees(tun *os.File, dst string) {
+	l.t.Helper()
+	l.must(tun.SetReadDeadline(time.Now().Add(soon)))
+	buf := make([]byte, 2048)
+	want := addr(dst).As4()
+	for {
+		n, err := tun.Read(buf)
+		if err != nil {
+			l.t.Errorf("%s: no packet to %s: %v", tun.Name(), dst, err)
+			return
+		}
+		if n >= 20 && buf[0]>>4 == 4 && [4]byte(buf[16:20]) == want {
+			return
+		}
+	}
+}
+
+func TestKernelSameAddressModems(t *testing.T) {
+	l := newLab(t)
+	l.run("sysctl -qw net.ipv4.conf.all.rp_filter=1")
+	wants := l.modems(3, "dev %s metric 10%d")
+	l.silent("usb2", gw1)
+	m := l.manager(t.TempDir())
+	reports := apply(t, m, wants)
+	usable4(t, reports)
+	for _, w := range wants {
+		l.answers(w.Interface, gw1, w.Interface)
+		if v := l.sysctl("net.ipv4.conf." + w.Interface + ".rp_filter"); v != "2" {
+			t.Errorf("rp_filter of %s is %s", w.Interface, v)
+		}
+	}
+	writes := l.snapshot()
+	apply(t, m, wants)
+	l.unchanged(writes, l.snapshot())
+}
+
+// TestKernelModemsWithTheirOwnTables: no default route in the main table at all,
+// and therefore no way back for the reverse-path check either.
+func TestKernelModemsWithTheirOwnTables(t *testing.T) {
+	for _, mode := range []string{"0", "1", "2"} {
+		l := newLab(t)
+		l.run("sysctl -qw net.ipv4.conf.all.rp_filter=" + mode)
+		wants := l.modems(3, "dev %s table 30%d")
+		l.silent("usb1", gw1)
+		before := l.snapshot()
+		m := l.manager(t.TempDir())
+		usable4(t, apply(t, m, wants))
+		for _, w := range wants {
+			l.answers(w.Interface, gw1, w.Interface)
+		}
+		l.must(m.Close())
+		l.unchanged(before, l.snapshot())
+	}
+}
+
+func TestKernelIPv6(t *testing.T) {
+	l := newLab(t)
+	for i, name := range []string{"eth0", "eth1"} {
+		gw := []string{"2001:db8:1::1", "fe80::1"}[i]
+		l.router(name, name, "ip -6 addr add 2001:db8:1::1/64 dev up0 nodad\nip -6 addr add fe80::1/64 dev up0 nodad\nip -6 addr add "+gw6+"/128 dev lo nodad", gw6)
+		l.run("ip -6 addr add 2001:db8:1::" + []string{"5", "6"}[i] + "/64 dev " + name + " nodad")
+		l.run("ip -6 route add default via " + gw + " dev " + name + " table 40" + []string{"0", "1"}[i])
+	}
+	l.silent("eth1", gw6)
+	m := l.manager(t.TempDir())
+	for _, c := range apply(t, m, []Want{carrier("eth0", 0, gw6), carrier("eth1", 1, gw6)}) {
+		if !c.Usable6 || !c.Reached[addr(gw6)] {
+			t.Errorf("%+v", c)
+		}
+	}
+	l.answers("eth0", gw6, "eth0")
+	l.answers("eth1", gw6, "eth1")
+}
+
+// TestKernelPointToPoint: a link with a peer address and no default route.
+func TestKernelPointToPoint(t *testing.T) {
+	l := newLab(t)
+	l.run("sysctl -qw net.ipv4.conf.all.rp_filter=2")
+	// The far end answers ARP for all that it has, as a raw-IP modem needs none.
+	l.router("wwan0", "modem", "ip addr add 100.64.0.1 peer 100.64.0.9/32 dev up0\nip addr add "+gw1+"/32 dev lo\nsysctl -qw net.ipv4.conf.up0.arp_ignore=0", gw1)
+	l.run("ip addr add 100.64.0.9 peer 100.64.0.1/32 dev wwan0")
+	m := l.manager(t.TempDir())
+	c := apply(t, m, []Want{carrier("wwan0", 0, gw1)})
+	usable4(t, c)
+	if c[0].Table != TableBase {
+		t.Errorf("table %d", c[0].Table)
+	}
+	l.answers("wwan0", gw1, "modem")
+}
+
+// TestKernelForeignVPN: rules and routes as a VPN with a kill switch sets them.
+func TestKernelForeignVPN(t *testing.T) {
+	l := newLab(t)
+	l.run("sysctl -qw net.ipv4.conf.all.rp_filter=1")
+	l.router("eth0", "eth0", "ip addr add 192.168.1.1/24 dev up0\nip addr add "+gw1+"/32 dev lo", gw1)
+	l.run("ip addr add 192.168.1.5/24 dev eth0\nip route add default via 192.168.1.1 dev eth0")
+	vpn := l.persistentTUN("tun9")
+	overlay := l.persistentTUN("plr0")
+	l.run(`ip addr add 10.200.0.2/24 dev tun9
+		ip link set tun9 addrgenmode none
+		ip link set tun9 up
+		ip route add default dev tun9 table 52
+		ip route add unreachable default metric 1000 table 52
+		ip rule add pref 100 lookup 52`)
+	l.silent("eth0", gw1)
+	before := l.snapshot()
+
+	m := l.manager(t.TempDir())
+	l.must(m.SetupTUN(overlayTUN()))
+	c := apply(t, m, []Want{carrier("eth0", 0, gw1)})
+	usable4(t, c)
+	l.answers("eth0", gw1, "eth0")
+
+	// The overlay's own traffic goes to the overlay, everything else to the VPN.
+	app, err := net.ListenPacket("udp4", ":0")
+	l.must(err)
+	defer app.Close()
+	_, err = app.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("10.77.0.11:9")))
+	l.must(err)
+	l.sees(overlay, "10.77.0.11")
+	_, err = app.WriteTo([]byte("x"), net.UDPAddrFromAddrPort(netip.MustParseAddrPort("198.51.100.10:9")))
+	l.must(err)
+	l.sees(vpn, gw2)
+
+	// A rule without a priority of its own comes before ours: ours moves.
+	l.run("ip rule add from all lookup 52")
+	c = apply(t, m, []Want{carrier("eth0", 0, gw1)})
+	usable4(t, c)
+	l.answers("eth0", gw1, "eth0")
+	l.run("ip rule del from all lookup 52") // the later one
+	l.must(m.Close())
+	l.unchanged(before, l.snapshot(), "plr0", "10.77.", "fd77:")
+}
+
+func TestKernelKilled(t *testing.T) {
+	l := newLab(t)
+	l.run("sysctl -qw net.ipv4.conf.all.rp_filter=1")
+	wants := l.modems(3, "dev %s table 30%d")
+	pristine := l.snapshot()
+	dir := t.TempDir()
+	tun := l.persistentTUN("plr0")
+	start := func() *Manager {
+		m, err := New(dir, slog.New(slog.DiscardHandler))
+		l.must(err)
+		t.Cleanup(m.kernel.close)
+		return m
+	}
+	overlayOnly := []string{"plr0", "10.77.", "fd77:"}
+
+	m := start()
+	l.must(m.SetupTUN(overlayTUN()))
+	usable4(t, apply(t, m, wants)) // and killed
+	m = start()
+	l.unchanged(pristine, l.snapshot(), append(overlayOnly, "rp_filter")...)
+	usable4(t, apply(t, m, wants)) // and killed
+	tun.Close()
+
+	report, err := Cleanup(dir, "plr0", false, slog.New(slog.DiscardHandler))
+	l.must(err)
+	if len(report.Changes) == 0 {
+		t.Error("nothing reported")
+	}
+	l.unchanged(pristine, l.snapshot(), overlayOnly...)
+	if after := l.snapshot(); !slices.ContainsFunc(after, func(s string) bool { return strings.Contains(s, "blackhole 10.77.0.0/16") }) {
+		t.Error("the blackhole route went with the rest")
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left in the runtime directory: %v", left)
+	}
+
+	m = start()
+	usable4(t, apply(t, m, wants)) // and killed; a carrier goes too
+	l.run("ip link del usb1")
+	if _, err := Cleanup(dir, "plr0", true, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	l.unchanged(pristine, l.snapshot(), "usb1", "192.168.8.")
+	report, err = Cleanup(dir, "plr0", true, slog.New(slog.DiscardHandler))
+	if err != nil || len(report.Changes) != 0 {
+		t.Errorf("again: %v %v", report, err)
+	}
+}
+
+// TestKernelRestores deletes exactly one rule or route at a time.
+func TestKernelRestores(t *testing.T) {
+	l := newLab(t)
+	wants := l.modems(2, "dev %s table 30%d")
+	m := l.manager(t.TempDir())
+	apply(t, m, wants)
+	full := l.snapshot()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	kicks, err := m.Watch(ctx)
+	l.must(err)
+	for _, deletion := range []string{
+		"ip rule del fwmark 0x666f67 oif usb1",
+		"ip route del default table 15700",
+		"ip route del 192.168.8.0/24 table 15701",
+		"ip link set usb0 down", // which takes its routes
+	} {
+		l.run(deletion)
+		kicked(t, kicks)
+		if deletion == "ip link set usb0 down" {
+			problem("usb0 is down")(t, apply(t, m, wants[:1]))
+			l.run("ip link set usb0 up\nip route add default via 192.168.8.1 dev usb0 table 300")
+			kicked(t, kicks)
+			time.Sleep(4 * settleTime)
+		}
+		usable4(t, apply(t, m, wants))
+		l.unchanged(full, l.snapshot())
+		time.Sleep(2 * settleTime)
+		for len(kicks) > 0 {
+			<-kicks // our own change
+		}
+	}
+	cancel()
+	ended(t, kicks)
+}
+
+func TestKernelWatch(t *testing.T) {
+	l := newLab(t)
+	l.router("eth0", "", "")
+	m := l.manager(t.TempDir())
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	kicks, err := m.Watch(ctx)
+	l.must(err)
+	for _, change := range []string{
+		"ip link set eth0 mtu 1400",
+		"ip addr add 192.168.1.5/24 dev eth0",
+		"ip -6 addr add 2001:db8::5/64 dev eth0 nodad",
+		"ip route add 10.0.0.0/8 via 192.168.1.1 table 77",
+		"ip -6 route add blackhole 2001:db8:77::/48",
+		"ip rule add pref 9 lookup 77",
+		"ip -6 rule add pref 9 lookup 77",
+		"ip link del eth0",
+	} {
+		time.Sleep(2 * settleTime)
+		for len(kicks) > 0 {
+			<-kicks
+		}
+		l.run(change)
+		kicked(t, kicks)
+	}
+	cancel()
+	ended(t, kicks)
+}
+
+// TestKernelOverrun: a subscription that is not read loses messages, says so,
+// and goes on.
+func TestKernelOverrun(t *testing.T) {
+	l := newLab(t)
+	k, err := openKernel()
+	l.must(err)
+	defer k.close()
+	source, err := k.subscriber()
+	l.must(err)
+	defer source.close()
+	sub, err := source.subscribe()
+	l.must(err)
+	defer sub.close()
+	l.must(sub.(netlinkSubscription).socket.SetReceiveBufferSize(4096, false))
+	for i := range 300 {
+		r := blackholeRoute(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32))
+		l.must(k.addRoute(r, false))
+	}
+	lost := 0
+	for range 300 {
+		err := sub.receive()
+		if errors.Is(err, unix.ENOBUFS) {
+			lost++
+			break
+		}
+		l.must(err)
+	}
+	if lost == 0 {
+		t.Fatal("no message was lost")
+	}
+	l.must(sub.(netlinkSubscription).socket.SetReceiveBufferSize(watchBuffer, false))
+	l.run("ip rule add pref 9 lookup 77")
+	l.must(sub.receive())
+}
+
+// TestKernelReadsBack: what is written is what the kernel shows, and can be
+// deleted; and the transcript lines are what ip(8) understands.
+func TestKernelReadsBack(t *testing.T) {
+	l := newLab(t)
+	l.router("eth0", "", "")
+	l.run(`ip addr add 192.168.1.5/24 dev eth0
+		ip addr add 192.168.1.6/24 dev eth0
+		ip -6 addr add 2001:db8:1::5/64 dev eth0 nodad`)
+	k, err := openKernel()
+	l.must(err)
+	defer k.close()
+	v, err := k.view(nil)
+	l.must(err)
+	eth0, _ := v.link("eth0")
+	route4 := route{table: 15700, dst: pfx("default"), kind: unix.RTN_UNICAST, gateway: addr("192.168.1.1"), oif: eth0.index, protocol: Protocol}
+	with := func(r route, edit func(*route)) route { edit(&r); return r }
+	route6 := with(route4, func(r *route) { r.dst, r.gateway, r.metric = pfx("default6"), addr("fe80::1"), carrierMetric6 })
+	routes := []route{
+		route4,
+		with(route4, func(r *route) { r.dst, r.gateway, r.scope = pfx("192.168.1.0/24"), netip.Addr{}, unix.RT_SCOPE_LINK }),
+		with(route4, func(r *route) { r.dst, r.src, r.mtu = pfx("10.1.0.0/16"), addr("192.168.1.6"), 1400 }),
+		with(route4, func(r *route) { r.dst, r.gateway, r.onlink = pfx("10.2.0.0/16"), addr("172.16.0.1"), true }),
+		with(route4, func(r *route) { r.dst, r.gateway = pfx("10.3.0.0/16"), addr("fe80::1") }),
+		route6,
+		with(route6, func(r *route) { r.dst, r.gateway = pfx("2001:db8:1::/64"), netip.Addr{} }),
+		with(route6, func(r *route) { r.dst, r.gateway, r.onlink = pfx("2001:db8:2::/64"), addr("2001:db8:9::1"), true }),
+		with(route6, func(r *route) { r.dst, r.src, r.mtu = pfx("2001:db8:3::/64"), addr("2001:db8:1::5"), 1400 }),
+		blackholeRoute(pfx("10.77.0.0/16")),
+		blackholeRoute(pfx("fd77::/64")),
+	}
+	rules := []rule{
+		{pref: 5210, mark: Mark, mask: 0xffffffff, oif: "eth0", table: 15700, suppress: -1, protocol: Protocol},
+		{v6: true, pref: 5210, mark: Mark, mask: 0xffffffff, oif: "eth0", table: 15700, suppress: -1, protocol: Protocol},
+		{pref: 99, dst: pfx("10.77.0.0/16"), table: unix.RT_TABLE_MAIN, suppress: -1, protocol: Protocol},
+		{v6: true, pref: 99, dst: pfx("fd77::/64"), table: unix.RT_TABLE_MAIN, suppress: -1, protocol: Protocol},
+		{pref: returnPref, src: pfx("192.168.1.5/32"), dst: pfx(gw1 + "/32"), table: 15700, suppress: -1, protocol: Protocol},
+	}
+	present := func(how string) {
+		v, err := k.view(nil)
+		l.must(err)
+		for _, r := range routes {
+			if !slices.Contains(v.routes, r) {
+				t.Errorf("%s: not read back: %s", how, r.line("eth0"))
+			}
+		}
+		for _, r := range rules {
+			if !slices.Contains(v.rules, r) {
+				t.Errorf("%s: not read back: %s", how, r)
+			}
+		}
+	}
+	empty := func() {
+		v, err := k.view(nil)
+		l.must(err)
+		for _, r := range v.routes {
+			if r.protocol == Protocol {
+				t.Errorf("not deleted: %s", r.line("eth0"))
+			}
+		}
+		for _, r := range v.rules {
+			if r.protocol == Protocol {
+				t.Errorf("not deleted: %s", r)
+			}
+		}
+	}
+	for _, r := range routes {
+		if err := k.addRoute(r, false); err != nil {
+			t.Errorf("%s: %v", r.line("eth0"), err)
+		}
+		if err := k.addRoute(r, false); !errors.Is(err, unix.EEXIST) {
+			t.Errorf("%s: added twice: %v", r.line("eth0"), err)
+		}
+		if err := k.addRoute(r, true); err != nil {
+			t.Errorf("%s: replaced: %v", r.line("eth0"), err)
+		}
+	}
+	for _, r := range rules {
+		l.must(k.addRule(r))
+		if err := k.addRule(r); !errors.Is(err, unix.EEXIST) {
+			t.Errorf("%s: added twice: %v", r, err)
+		}
+	}
+	present("netlink")
+	for _, r := range routes {
+		l.must(k.delRoute(r))
+		if err := k.delRoute(r); !gone(err) {
+			t.Errorf("%s: deleted twice: %v", r.line("eth0"), err)
+		}
+	}
+	for _, r := range rules {
+		l.must(k.delRule(r))
+		if err := k.delRule(r); !gone(err) {
+			t.Errorf("%s: deleted twice: %v", r, err)
+		}
+	}
+	empty()
+
+	for _, r := range routes {
+		l.run(op{verb: addRoute, route: r, name: "eth0"}.String())
+	}
+	for _, r := range rules {
+		l.run(op{verb: addRule, rule: r}.String())
+	}
+	present("ip(8)")
+	for _, r := range routes {
+		l.run(op{verb: delRoute, route: r, name: "eth0"}.String())
+	}
+	for _, r := range rules {
+		l.run(op{verb: delRule, rule: r}.String())
+	}
+	empty()
+}
+
+// TestKernelUnprivileged runs TestUnprivilegedChild as another user with
+// CAP_NET_ADMIN alone, as the systemd unit does, and with nothing.
+func TestKernelUnprivileged(t *testing.T) {
+	l := newLab(t)
+	l.run("sysctl -qw net.ipv4.conf.all.rp_filter=1")
+	l.modems(2, "dev %s metric 10%d")
+	l.persistentTUN("plr0")
+	program := filepath.Join(t.TempDir(), "routing.test")
+	text, err := os.ReadFile("/proc/self/exe")
+	l.must(err)
+	l.must(os.WriteFile(program, text, 0o755))
+	l.must(os.Chmod(filepath.Dir(filepath.Dir(program)), 0o755))
+	for _, caps := range [][]uintptr{{unix.CAP_NET_ADMIN}, nil} {
+		dir, err := os.MkdirTemp("", "fogplr-routing")
+		l.must(err)
+		defer os.RemoveAll(dir)
+		l.must(os.Chown(dir, 65534, 65534))
+		cmd := exec.Command(program, "-test.run=^TestUnprivilegedChild$", "-test.v")
+		cmd.Dir = dir
+		cmd.Env = []string{childVariable + "=" + dir}
+		if caps != nil {
+			cmd.Env = append(cmd.Env, "CAPABLE=yes")
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: caps}
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: TestUnprivilegedChild") {
+			t.Errorf("capabilities %v: %v\n%s", caps, err, out)
+		}
+	}
+}
+
+const childVariable = "FOGPLR_ROUTING_CHILD"
+
+// TestUnprivilegedChild does something only when TestKernelUnprivileged runs it.
+func TestUnprivilegedChild(t *testing.T) {
+	dir := os.Getenv(childVariable)
+	if dir == "" {
+		return
+	}
+	m, err := New(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	kicks, err := m.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := apply(t, m, []Want{carrier("usb0", 0, gw1), carrier("usb1", 1, gw1)})
+	usable4(t, c)
+	tun := overlayTUN()
+	if os.Getenv("CAPABLE") != "yes" {
+		tun.MTU = 1300 // or there would be nothing to do
+	}
+	err = m.SetupTUN(tun)
+	if os.Getenv("CAPABLE") == "yes" {
+		if err != nil || c[1].Warning != "" {
+			t.Errorf("%v %q", err, c[1].Warning)
+		}
+		kicked(t, kicks)
+	} else if err == nil || !strings.Contains(err.Error(), "CAP_NET_ADMIN") || !strings.Contains(c[1].Warning, "CAP_NET_ADMIN") {
+		t.Errorf("%v %q", err, c[1].Warning)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
