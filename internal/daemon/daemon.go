@@ -62,10 +62,12 @@ func newBase(o Options, cfg *config.Node) (*base, error) {
 	if b.ctl, err = control.Listen(cfg.ControlSocket); err != nil {
 		return nil, err
 	}
-	if b.net, err = routing.New(b.runtimeDir(), o.Log); err != nil {
+	if b.host, err = tunnel.OpenHostTUN(cfg.Interface, cfg.MTU); err != nil {
 		return nil, b.fail(err)
 	}
-	if b.host, err = tunnel.OpenHostTUN(cfg.Interface, cfg.MTU); err != nil {
+	// Not before the TUN device is ours: New removes rules and routes that it
+	// takes for a dead daemon's.
+	if b.net, err = routing.New(b.runtimeDir(), o.Log); err != nil {
 		return nil, b.fail(err)
 	}
 	err = b.net.SetupTUN(routing.TUN{Name: cfg.Interface, MTU: cfg.MTU, TxQueueLen: txQueueLen, Addresses: cfg.Addresses})
