@@ -13,6 +13,9 @@ const (
 	// at 20,000 packets/s.
 	queuePackets = 4096
 	queueBytes   = 8 << 20
+	// leastAge is how long a packet may wait in a queue even if the deadline is
+	// shorter: a busy machine may not run the reader for that long.
+	leastAge = 50 * time.Millisecond
 	// controlFrames bounds waiting probes and replies: two for each path of the
 	// largest robot, or of many robots whose probes came together.
 	controlFrames = 512

@@ -34,7 +34,7 @@ type queue struct {
 }
 
 func newQueue(pool *batchPool, slots uint8, epoch uint32, mtu int, maxAge time.Duration) *queue {
-	q := &queue{pool: pool, slots: slots, epoch: epoch, frame: mtu + replicate.TagLen, maxAge: maxAge}
+	q := &queue{pool: pool, slots: slots, epoch: epoch, frame: mtu + replicate.TagLen, maxAge: max(maxAge, leastAge)}
 	q.wake.L = &q.mu
 	return q
 }
