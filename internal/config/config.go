@@ -79,6 +79,7 @@ func (d *document) robot() (*Robot, error) {
 	t := d.top()
 	var r Robot
 	r.Node = t.node(RobotSocket)
+	t.privateKeyFile(&r.Node)
 	r.Deadline = t.deadline()
 	r.Carriers = t.carriers(r.Interface)
 	r.Gateways = t.gateways(&r.Node)
@@ -102,6 +103,7 @@ func (d *document) gateway() (*Gateway, error) {
 	t := d.top()
 	var g Gateway
 	g.Node = t.node(GatewaySocket)
+	t.privateKeyFile(&g.Node)
 	g.ListenPort = uint16(t.number("listen_port", 1, 65535, DefaultListenPort))
 	g.Robots = t.robots(&g.Node)
 	t.finish()
@@ -109,6 +111,28 @@ func (d *document) gateway() (*Gateway, error) {
 		return nil, err
 	}
 	return &g, nil
+}
+
+// LoadNode reads the part that robot.toml and gateway.toml have in common, from
+// either, and says which it is: "robot" or "gateway". It looks at nothing else,
+// so it needs no key, and a mistake in a peer does not matter. Its error is an
+// *Error.
+func LoadNode(file string) (n *Node, role string, err error) {
+	d := readDocument(file)
+	if err := d.err(); err != nil {
+		return nil, "", err
+	}
+	role, socket := "gateway", GatewaySocket
+	for _, key := range []string{"carrier", "gateway", "deadline"} {
+		if _, ok := d.root[key]; ok {
+			role, socket = "robot", RobotSocket
+		}
+	}
+	node := d.top().node(socket)
+	if err := d.err(); err != nil {
+		return nil, "", err
+	}
+	return &node, role, nil
 }
 
 // ReadKey reads the node's private key. The warning is a plain sentence when
@@ -134,8 +158,6 @@ func (t *table) node(socket string) Node {
 	if len(n.Addresses) > 0 {
 		n.Number, _ = replicate.NodeOf(n.Addresses[0]) // checked by prefixes
 	}
-	n.PrivateKeyFile, n.credential = t.privateKeyFile()
-	n.keyLine = t.line("private_key_file")
 	n.Interface = DefaultInterface
 	if s, ok := t.text("interface", interfaceExpected); ok {
 		t.checkInterface("interface", s)
@@ -175,16 +197,17 @@ func (t *table) filePath(key, otherwise string) string {
 	return s
 }
 
-func (t *table) privateKeyFile() (file string, credential bool) {
-	file = t.filePath("private_key_file", "")
+func (t *table) privateKeyFile(n *Node) {
+	n.PrivateKeyFile = t.filePath("private_key_file", "")
+	n.keyLine = t.line("private_key_file")
 	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
 		c := filepath.Join(dir, "node.key")
 		if _, err := os.Stat(c); err == nil {
-			return c, true
+			n.PrivateKeyFile, n.credential = c, true
+			return
 		}
 	}
 	if _, set := t.m["private_key_file"]; !set {
 		t.missing("private_key_file", `the file of this node's private key, such as "node.key"`)
 	}
-	return file, false
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +185,35 @@ func TestCredentialGoesFirst(t *testing.T) {
 		if k != key || warning != "" || err != nil {
 			t.Errorf("read key: same %v, warning %q, error %v", k == key, warning, err)
 		}
+	}
+}
+
+func TestLoadNode(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	for name, c := range map[string]struct{ text, role, socket, problem string }{
+		"robot":     {robotText, "robot", "", ""},
+		"bad peer":  {robotText + "[[gateway]]\nname = 5\nx = 1\n", "robot", "", ""},
+		"gateway":   {"name='west'\naddress='10.77.0.11/16'\n", "gateway", GatewaySocket, ""},
+		"bad mtu":   {"name='west'\naddress='10.77.0.11/16'\nmtu = 1\n", "", "", ":3: mtu"},
+		"bad TOML":  {"name=\n", "", "", "TOML syntax"},
+		"no config": {"", "", "", "address: found nothing"},
+	} {
+		got, role, err := LoadNode(write(t, "node.toml", c.text))
+		if role != c.role || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%s: role %q, error %v", name, role, err)
+		}
+		if c.socket != "" && got.ControlSocket != c.socket {
+			t.Errorf("%s: control socket %s", name, got.ControlSocket)
+		}
+	}
+}
+
+func TestCarrierKeysLine(t *testing.T) {
+	k := keys.CarrierPublicKeys(keys.Generate())
+	line := CarrierKeysLine(k[:])
+	got, err := LoadGateway(write(t, "gateway.toml", "name='west'\naddress='10.77.0.11/16'\nprivate_key_file='k'\n[[robot]]\nname='r'\naddress='10.77.0.2'\n"+line+"\n"))
+	if err != nil || strings.Contains(line, "\n") || !slices.Equal(got.Robots[0].CarrierKeys, k[:]) {
+		t.Errorf("%s: %+v, %v", line, got, err)
 	}
 }
 

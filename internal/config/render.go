@@ -60,9 +60,14 @@ func (b GatewayBlock) Render() string { return render("gateway", b) }
 // Render returns the block.
 func (b RobotBlock) Render() string { return render("robot", b) }
 
-// RenderCarrierKeys returns the line carrier_keys of a [[robot]], over several
-// lines.
-func RenderCarrierKeys(k []keys.Public) string { return render("keys", k) + "\n" }
+// CarrierKeysLine returns the line carrier_keys of a [[robot]].
+func CarrierKeysLine(k []keys.Public) string {
+	quoted := make([]string, len(k))
+	for i, key := range k {
+		quoted[i] = quote(key.String())
+	}
+	return "carrier_keys = [" + strings.Join(quoted, ", ") + "]"
+}
 
 func render(name string, data any) string {
 	t := template.Must(template.New("").Funcs(template.FuncMap{"quote": quote, "list": list}).ParseFS(templates, "*.tmpl"))
