@@ -72,6 +72,13 @@ func LoadRobot(file string) (*Robot, error) {
 	return readDocument(file).robot()
 }
 
+// ParseRobot is LoadRobot for a text that is not in file yet.
+func ParseRobot(file, text string) (*Robot, error) {
+	d := &document{file: file}
+	d.parse([]byte(text))
+	return d.robot()
+}
+
 func (d *document) robot() (*Robot, error) {
 	if err := d.err(); err != nil {
 		return nil, err
@@ -94,6 +101,13 @@ func (d *document) robot() (*Robot, error) {
 // of the file. It does not read the private key.
 func LoadGateway(file string) (*Gateway, error) {
 	return readDocument(file).gateway()
+}
+
+// ParseGateway is LoadGateway for a text that is not in file yet.
+func ParseGateway(file, text string) (*Gateway, error) {
+	d := &document{file: file}
+	d.parse([]byte(text))
+	return d.gateway()
 }
 
 func (d *document) gateway() (*Gateway, error) {

@@ -67,7 +67,7 @@ func (d *document) parse(b []byte) {
 }
 
 func (d *document) report(line int, key, found, expected string) {
-	d.problems = append(d.problems, Problem{File: d.file, Line: line, Key: key, Found: found, Expected: expected})
+	d.problems = append(d.problems, Problem{File: d.file, Line: line, Key: key, Found: found, Expected: expected, Blank: found == empty})
 }
 
 // err returns the problems as an *Error, or nil.
@@ -229,12 +229,15 @@ func (t *table) finish() {
 	}
 }
 
+// empty is how an empty text is described.
+const empty = "an empty text"
+
 // show describes a TOML value to a person.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:
 		if v == "" {
-			return "an empty text"
+			return empty
 		}
 		return fmt.Sprintf("%.100q", v)
 	case []any:

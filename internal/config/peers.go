@@ -183,6 +183,10 @@ func (t *table) robots(self *Node) []RobotPeer {
 // it may be a private key in the wrong place.
 func (t *table) publicKey(key string, it item, expected string, taken claims) keys.Public {
 	k, err := keys.ParsePublic(it.value)
+	if it.value == "" {
+		t.failAt(it.line, key, empty, expected)
+		return k
+	}
 	if err != nil {
 		t.failAt(it.line, key, fmt.Sprintf("a text of %d characters that is %v", len(it.value), err), expected)
 		return k

@@ -16,6 +16,9 @@ type Problem struct {
 	// Found is what is there, Expected what should be.
 	Found    string `json:"found"`
 	Expected string `json:"expected"`
+	// Blank means that the value is an empty text, as the blanks are that
+	// `fogplr init` leaves.
+	Blank bool `json:"blank,omitempty"`
 }
 
 // Error returns the problem as one line.

@@ -52,10 +52,9 @@ func openError(file string, err error) error {
 	return fmt.Errorf("cannot read the private key: %w", err)
 }
 
-// WritePrivate writes k to file with mode 0600. It refuses to replace a file
-// unless force is true; a file it replaces is whole at every moment, the old
-// one or the new one.
-func WritePrivate(file string, k Private, force bool) error {
+// WritePrivate writes k to file with mode 0600. It never replaces a file: then
+// the error wraps fs.ErrExist. The file appears whole or not at all.
+func WritePrivate(file string, k Private) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".") // mode 0600
 	if err != nil {
 		return fmt.Errorf("cannot write the private key: %w", err)
@@ -66,11 +65,7 @@ func WritePrivate(file string, k Private, force bool) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the private key: %w", err)
 	}
-	if force {
-		err = os.Rename(tmp.Name(), file)
-	} else {
-		err = os.Link(tmp.Name(), file)
-	}
+	err = os.Link(tmp.Name(), file) // unlike a rename, it fails if file exists
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists already and is not replaced, since the old key would be lost: %w", file, fs.ErrExist)
 	}
