@@ -204,7 +204,6 @@ func (k *fakeKernel) close()                          {}
 // fakeEvents is a subscription whose messages the test sends.
 type fakeEvents struct {
 	messages chan error
-	closed   chan struct{}
 	opened   int
 	released bool
 }

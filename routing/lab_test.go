@@ -26,8 +26,9 @@ import (
 // lab is a robot's network namespace. It and the routers' have no names: they
 // vanish with the test's process, however it ends.
 type lab struct {
-	t    *testing.T
-	home netns.NsHandle
+	t     *testing.T
+	home  netns.NsHandle
+	asked int // questions so far, see ask
 }
 
 // newLab moves the test's goroutine into a network namespace of its own.
@@ -54,7 +55,7 @@ func newLab(t *testing.T) *lab {
 		before.Close()
 		runtime.UnlockOSThread()
 	})
-	l := &lab{t, home}
+	l := &lab{t: t, home: home}
 	l.run("ip link set lo up")
 	return l
 }
@@ -158,30 +159,46 @@ func (l *lab) bound(name string) net.PacketConn {
 	return c
 }
 
-// ask sends to the echo server by c and returns its answer, or an error. It asks
-// again for as long as patience lasts.
-func (l *lab) ask(c net.PacketConn, to string, patience time.Duration) (string, error) {
+// ask sends to the echo server by c and returns who answered, or an error. It
+// asks again, with another number, for as long as patience lasts.
+func (l *lab) ask(c net.PacketConn, to string, patience time.Duration) (id string, err error) {
 	dst := net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr(to), echoPort))
 	buf := make([]byte, 2048)
-	var last error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if _, last = c.WriteTo([]byte("hello"), dst); last != nil {
+		l.asked++
+		question := fmt.Sprintf("question %d", l.asked)
+		if _, err = c.WriteTo([]byte(question), dst); err != nil {
 			time.Sleep(20 * time.Millisecond)
 			continue
 		}
 		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-		var n int
-		if n, _, last = c.ReadFrom(buf); last == nil {
-			return string(buf[:n]), nil
+		for err == nil {
+			var n int
+			n, _, err = c.ReadFrom(buf)
+			// A late answer to an earlier question is none.
+			if id, ok := strings.CutSuffix(string(buf[:n]), " "+question); ok && err == nil {
+				return id, nil
+			}
 		}
 	}
-	return "", last
+	return "", err
+}
+
+// heard waits until the router has received what is under way, and counts it.
+func (r *router) heard() int64 {
+	for last := int64(-1); ; time.Sleep(200 * time.Millisecond) {
+		n := r.received.Load()
+		if n == last {
+			return n
+		}
+		last = n
+	}
 }
 
 func (l *lab) answers(name, to, want string) {
 	l.t.Helper()
 	got, err := l.ask(l.bound(name), to, soon)
-	if err != nil || got != want+" hello" {
+	if err != nil || got != want {
 		l.t.Errorf("%s to %s: %q, %v; want an answer from %s", name, to, got, err, want)
 	}
 }

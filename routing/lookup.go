@@ -132,13 +132,11 @@ func compareRoutes(a, b route) int {
 // through returns the route to dst that leads through oif in the given table, as
 // best does for a bound socket.
 func (v *view) through(table int, dst netip.Prefix, oif int) (route, bool) {
-	for _, r := range v.best(table, dst, oif) {
-		if r.kind != unix.RTN_UNICAST {
-			return route{}, false
-		}
-		return r, true
+	found := v.best(table, dst, oif)
+	if len(found) == 0 || found[0].kind != unix.RTN_UNICAST {
+		return route{}, false
 	}
-	return route{}, false
+	return found[0], true
 }
 
 // bindingSuffices says that a socket bound to l reaches f.dst by the main table,

@@ -90,7 +90,7 @@ func TestKernelBlackhole(t *testing.T) {
 			t.Fatalf("without an overlay %s must be reachable by the carrier, or the test proves nothing: %q %v", to, got, err)
 		}
 	}
-	heard := r.received.Load()
+	heard := r.heard()
 
 	tun := l.persistentTUN("plr0")
 	m := l.manager(t.TempDir())
@@ -106,7 +106,7 @@ func TestKernelBlackhole(t *testing.T) {
 				t.Errorf("%s: sending to %s: %q, %v; want the blackhole's EINVAL", state, to, got, err)
 			}
 		}
-		if n := r.received.Load() - heard; n != 0 {
+		if n := r.heard() - heard; n != 0 {
 			t.Errorf("%s: %d packets left by the carrier", state, n)
 		}
 	}
