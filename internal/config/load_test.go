@@ -169,7 +169,7 @@ func TestCredentialGoesFirst(t *testing.T) {
 
 	key := keys.Generate()
 	credential := filepath.Join(dir, "node.key")
-	if err := keys.WritePrivate(credential, key); err != nil {
+	if err := keys.WritePrivate(credential, key, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(credential, 0o440); err != nil {

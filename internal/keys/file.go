@@ -52,9 +52,10 @@ func openError(file string, err error) error {
 	return fmt.Errorf("cannot read the private key: %w", err)
 }
 
-// WritePrivate writes k to file with mode 0600. It never replaces a file: then
-// the error wraps fs.ErrExist. The file appears whole or not at all.
-func WritePrivate(file string, k Private) error {
+// WritePrivate writes k to file with mode 0600. It refuses to replace a file
+// unless force is true; a file it replaces is whole at every moment, the old
+// one or the new one.
+func WritePrivate(file string, k Private, force bool) error {
 	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".") // mode 0600
 	if err != nil {
 		return fmt.Errorf("cannot write the private key: %w", err)
@@ -65,7 +66,11 @@ func WritePrivate(file string, k Private) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the private key: %w", err)
 	}
-	err = os.Link(tmp.Name(), file) // unlike a rename, it fails if file exists
+	if force {
+		err = os.Rename(tmp.Name(), file)
+	} else {
+		err = os.Link(tmp.Name(), file)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists already and is not replaced, since the old key would be lost: %w", file, fs.ErrExist)
 	}

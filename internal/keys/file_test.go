@@ -12,7 +12,7 @@ import (
 func TestFileRoundTrip(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node.key")
 	k := Generate()
-	if err := WritePrivate(file, k); err != nil {
+	if err := WritePrivate(file, k, false); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(file)
@@ -27,11 +27,18 @@ func TestFileRoundTrip(t *testing.T) {
 		t.Errorf("read back: same key %v, warning %q, error %v", got == k, warning, err)
 	}
 
-	if err := WritePrivate(file, Generate()); !errors.Is(err, fs.ErrExist) {
+	if err := WritePrivate(file, Generate(), false); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second write: %v, want fs.ErrExist", err)
 	}
 	if got, _, _ := ReadPrivate(file); got != k {
 		t.Error("a refused write changed the file")
+	}
+	other := Generate()
+	if err := WritePrivate(file, other, true); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := ReadPrivate(file); got != other {
+		t.Error("a forced write did not change the file")
 	}
 	left, err := os.ReadDir(filepath.Dir(file))
 	if err != nil || len(left) != 1 {
@@ -42,7 +49,7 @@ func TestFileRoundTrip(t *testing.T) {
 func TestReadWarnsOfOtherReaders(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o640, 0o604, 0o660, 0o644} {
 		file := filepath.Join(t.TempDir(), "node.key")
-		if err := WritePrivate(file, Generate()); err != nil {
+		if err := WritePrivate(file, Generate(), false); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chmod(file, mode); err != nil {
