@@ -28,12 +28,13 @@ struct service_end {
 enum service_role { SERVICE_CLIENT, SERVICE_SERVER };
 struct service_end new_service_end(const char *service, int64_t domain, enum service_role role);
 
-// A ROS 2 topic of streams and the QoS for its ends: keep-last 10, volatile.
+// A ROS 2 topic of streams and the QoS for its ends: volatile, keep-last depth,
+// or keep-all when depth is 0.
 struct stream_end {
   dds_entity_t topic;
   dds_qos_t *qos;
 };
-struct stream_end new_stream_end(dds_entity_t participant, const char *name, bool reliable);
+struct stream_end new_stream_end(dds_entity_t participant, const char *name, bool reliable, int64_t depth);
 
 // Copies the value of key in user data of the form key=value; into id (ID_SIZE
 // bytes); false when there is none.

@@ -79,19 +79,20 @@ int main(int argc, char **argv)
 {
   const char *topic_name = "stream";
   double seconds = 0;
-  int64_t count = 0, domain = 0;
+  int64_t count = 0, domain = 0, depth = 10;
   int reliable = 0;
   const struct option_spec specs[] = {
     {"topic", OPTION_TEXT, &topic_name, "name of the topic"},
     {"count", OPTION_INTEGER, &count, "end after this many different samples; status 1 when they do not come"},
     {"seconds", OPTION_NUMBER, &seconds, "end after this time; 0: at SIGTERM"},
     {"reliable", OPTION_FLAG, &reliable, "reliable instead of best effort"},
+    {"depth", OPTION_INTEGER, &depth, "history kept, in samples; 0: all"},
     {"domain", OPTION_INTEGER, &domain, "DDS domain"},
   };
   parse_options(argc, argv, "receive numbered samples", specs, sizeof specs / sizeof specs[0]);
   setup_program();
   dds_entity_t participant = new_participant(domain);
-  struct stream_end end = new_stream_end(participant, topic_name, reliable);
+  struct stream_end end = new_stream_end(participant, topic_name, reliable, depth);
   dds_entity_t reader = checked(dds_create_reader(participant, end.topic, end.qos, NULL), "reader");
   dds_entity_t waitset = new_waitset(participant, reader);
   printf("{\"ready\":true}\n");

@@ -8,7 +8,7 @@ int main(int argc, char **argv)
 {
   const char *topic_name = "stream";
   double rate = 30, match_timeout_s = 30, settle_ms = 0, linger_ms = 1000;
-  int64_t count = 600, size = 64, subscribers = 1, domain = 0;
+  int64_t count = 600, size = 64, subscribers = 1, domain = 0, depth = 10;
   int reliable = 0;
   const struct option_spec specs[] = {
     {"topic", OPTION_TEXT, &topic_name, "name of the topic"},
@@ -16,6 +16,7 @@ int main(int argc, char **argv)
     {"count", OPTION_INTEGER, &count, "samples; 0: until SIGTERM"},
     {"size", OPTION_INTEGER, &size, "bytes in a sample"},
     {"reliable", OPTION_FLAG, &reliable, "reliable instead of best effort"},
+    {"depth", OPTION_INTEGER, &depth, "history kept, in samples; 0: all"},
     {"subscribers", OPTION_INTEGER, &subscribers, "wait for this many first"},
     {"match-timeout-s", OPTION_NUMBER, &match_timeout_s, "give up waiting for them after this"},
     {"settle-ms", OPTION_NUMBER, &settle_ms, "pause between finding them and the first sample"},
@@ -27,7 +28,7 @@ int main(int argc, char **argv)
     die("the rate must be above 0 and the size 0 to 4294967295");
   setup_program();
   dds_entity_t participant = new_participant(domain);
-  struct stream_end end = new_stream_end(participant, topic_name, reliable);
+  struct stream_end end = new_stream_end(participant, topic_name, reliable, depth);
   dds_entity_t writer = checked(dds_create_writer(participant, end.topic, end.qos, NULL), "writer");
   dds_instance_handle_t source;
   checked(dds_get_instance_handle(writer, &source), "instance handle");

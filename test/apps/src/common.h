@@ -4,12 +4,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdnoreturn.h>
 
 #ifdef __cplusplus
 extern "C" {
-#undef noreturn
-#define noreturn [[noreturn]]
 #endif
 
 enum option_kind { OPTION_INTEGER, OPTION_NUMBER, OPTION_TEXT, OPTION_FLAG };
@@ -39,12 +36,12 @@ void setup_program(void);
 int stopping(void);
 
 // Prints what went wrong and ends the program with status 1.
-noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 // Runs close(argument), which may hang, for at most a second, then ends the
 // program without further ado. A DDS library can wait for ever for its own
 // multicast when that is filtered.
-noreturn void finish(int status, void (*close)(void *), void *argument);
+void finish(int status, void (*close)(void *), void *argument) __attribute__((noreturn));
 
 // Fills size bytes with PAYLOAD_TEXT, again and again: something to look for in
 // captures that should be encrypted.

@@ -50,14 +50,14 @@ struct service_end new_service_end(const char *service, int64_t domain, enum ser
   return end;
 }
 
-struct stream_end new_stream_end(dds_entity_t participant, const char *name, bool reliable)
+struct stream_end new_stream_end(dds_entity_t participant, const char *name, bool reliable, int64_t depth)
 {
   char topic_name[256];
   snprintf(topic_name, sizeof topic_name, "rt/%s", name);
   struct stream_end end = {.qos = dds_create_qos()};
   dds_qset_reliability(end.qos, reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT, DDS_INFINITY);
   dds_qset_durability(end.qos, DDS_DURABILITY_VOLATILE);
-  dds_qset_history(end.qos, DDS_HISTORY_KEEP_LAST, 10);
+  dds_qset_history(end.qos, depth ? DDS_HISTORY_KEEP_LAST : DDS_HISTORY_KEEP_ALL, (int32_t)depth);
   end.topic = checked(dds_create_topic(participant, &stream_desc, topic_name, NULL, NULL), "topic");
   return end;
 }

@@ -13,7 +13,7 @@
 
 static volatile sig_atomic_t stop_flag;
 
-static noreturn void usage(FILE *to, const char *program, const char *about, const struct option_spec *specs, size_t count)
+static __attribute__((noreturn)) void usage(FILE *to, const char *program, const char *about, const struct option_spec *specs, size_t count)
 {
   fprintf(to, "%s: %s\n", program, about);
   for (size_t i = 0; i < count; i++) {
@@ -93,7 +93,7 @@ void setup_program(void)
 
 int stopping(void) { return stop_flag; }
 
-noreturn void die(const char *format, ...)
+void die(const char *format, ...)
 {
   va_list args;
   va_start(args, format);
@@ -116,7 +116,7 @@ static void *run_close(void *argument)
   return NULL;
 }
 
-noreturn void finish(int status, void (*close)(void *), void *argument)
+void finish(int status, void (*close)(void *), void *argument)
 {
   fflush(NULL);
   struct closing c = {close, argument};

@@ -1,0 +1,108 @@
+// Package apps finds the DDS programs of this directory and reads what they
+// print. The programs are built by `make apps`; each explains its options with
+// --help.
+package apps
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Path returns the path of a built program: rpc_server, rpc_client (Cyclone
+// DDS), fast_rpc_server, fast_rpc_client (Fast DDS), stream_pub or stream_sub
+// (Cyclone DDS).
+func Path(program string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "build", "apps", program)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w (build it with: make apps)", err)
+	}
+	return path, nil
+}
+
+// Root returns the directory of this repository, searched for upwards from the
+// working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("not inside the repository: no go.mod here or above")
+		}
+		dir = up
+	}
+}
+
+// Event is one thing that happened to a request.
+type Event struct {
+	Seq       int64   `json:"seq"` // number of the request, from 1
+	T         float64 `json:"t"`   // when it was sent, seconds since 1970
+	LatencyMS float64 `json:"latency_ms"`
+	By        string  `json:"by"` // who replied
+	Lost      bool    `json:"lost"`
+	Extra     bool    `json:"extra"` // not the first reply
+	Late      bool    `json:"late"`  // a reply after the request counted as lost
+}
+
+// First reports whether the event is the reply that counts.
+func (e *Event) First() bool { return e.Seq > 0 && !e.Lost && !e.Extra && !e.Late }
+
+// Summary is the last line of an RPC client.
+type Summary struct {
+	Requests   int64   `json:"requests"`
+	Replies    int64   `json:"replies"` // first ones
+	Lost       int64   `json:"lost"`
+	Pending    int64   `json:"pending"` // neither answered nor lost when the client was ended
+	Extra      int64   `json:"extra"`
+	Late       int64   `json:"late"`
+	Missed     int64   `json:"missed"` // lost, or answered after the deadline
+	DeadlineMS float64 `json:"deadline_ms"`
+	MeanMS     float64 `json:"mean_ms"`
+	P50MS      float64 `json:"p50_ms"`
+	P99MS      float64 `json:"p99_ms"`
+	MaxMS      float64 `json:"max_ms"`
+	By         map[string]struct {
+		First int64 `json:"first"`
+		All   int64 `json:"all"`
+	} `json:"by"`
+}
+
+// StreamSummary is the last line of stream_sub.
+type StreamSummary struct {
+	Sources      int64   `json:"sources"`
+	Received     int64   `json:"received"` // different samples
+	Lost         int64   `json:"lost"`     // between the first and the last received
+	Duplicates   int64   `json:"duplicates"`
+	OutOfOrder   int64   `json:"out_of_order"`
+	LongestHole  int64   `json:"longest_hole"` // samples lost in a row
+	LongestGapMS float64 `json:"longest_gap_ms"`
+}
+
+// ParseEvent reads a line of an RPC client; ok is false when it is not an event.
+func ParseEvent(line []byte) (e Event, ok bool) {
+	return e, json.Unmarshal(line, &e) == nil && e.Seq > 0
+}
+
+// ParseSummary finds the summary in the whole output of a program and reads it
+// into s, a *Summary or a *StreamSummary.
+func ParseSummary(output []byte, s any) error {
+	for line := range bytes.Lines(output) {
+		if bytes.HasPrefix(line, []byte(`{"summary":true`)) {
+			return json.Unmarshal(line, s)
+		}
+	}
+	return errors.New("the program printed no summary")
+}
