@@ -21,8 +21,13 @@ import (
 // kernel takes processes, mounts, networks and files with it; only the empty
 // control groups are left, which the first run removes.
 
-// insideEnv carries the Debian root to the second run.
-const insideEnv = "FOGPLR_TEST_INSIDE"
+// What the first run tells the second: the Debian root, the program under test
+// (which users may set) and the first run's process, which names the groups.
+const (
+	insideEnv  = "FOGPLR_TEST_INSIDE"
+	programEnv = "FOGPLR_TEST_BINARY"
+	runEnv     = "FOGPLR_TEST_RUN"
+)
 
 // scratch is a tmpfs of the second run.
 const scratch = "/run/fogplr-test"
@@ -54,7 +59,7 @@ func enter() error {
 }
 
 // runInside runs the calling test once more, in namespaces of its own.
-func runInside(t *testing.T, root string, limit time.Duration) {
+func runInside(t *testing.T, root, program string, limit time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit+10*time.Second)
 	defer cancel()
@@ -63,7 +68,7 @@ func runInside(t *testing.T, root string, limit time.Duration) {
 		args = append(args, "-test.v")
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
-	cmd.Env = append(os.Environ(), insideEnv+"="+root, "FOGPLR_TEST_RUN="+fmt.Sprint(os.Getpid()))
+	cmd.Env = append(os.Environ(), insideEnv+"="+root, programEnv+"="+program, runEnv+"="+fmt.Sprint(os.Getpid()))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &unix.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET,
@@ -76,6 +81,22 @@ func runInside(t *testing.T, root string, limit time.Duration) {
 	if err := cmd.Run(); err != nil {
 		t.Errorf("in its own namespaces: %v", err)
 	}
+}
+
+// buildProgram builds the program here, where the network is, unless the
+// environment names one.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	if p := os.Getenv(programEnv); p != "" {
+		return p
+	}
+	program := filepath.Join(t.TempDir(), "fogplr")
+	cmd := exec.Command("go", "build", "-o", program, "../../cmd/fogplr")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building fogplr: %v\n%s", err, out)
+	}
+	return program
 }
 
 // groups returns the control groups that this run gives to machine, one in

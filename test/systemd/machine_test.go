@@ -60,7 +60,7 @@ func (m *machine) write(path, text string, mode os.FileMode) {
 // boot starts the machine and waits until systemd has done its work.
 func (m *machine) boot() {
 	m.t.Helper()
-	groups, err := groups(os.Getenv("FOGPLR_TEST_RUN"), m.name)
+	groups, err := groups(os.Getenv(runEnv), m.name)
 	m.check(err)
 	join := ""
 	for _, g := range groups {

@@ -29,7 +29,8 @@ func TestServices(t *testing.T) {
 		need(t, "systemd-nspawn", "systemd-container")
 		need(t, "nsenter", "util-linux")
 		need(t, "ip", "iproute2")
-		runInside(t, debianRoot(t), insideLimit)
+		need(t, "ping", "iputils-ping")
+		runInside(t, debianRoot(t), buildProgram(t), insideLimit)
 		return
 	}
 	w := newWorld(t, root)

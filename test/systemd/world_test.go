@@ -25,7 +25,7 @@ type world struct {
 func (w *world) machines() []*machine { return []*machine{w.robot, w.west, w.east} }
 
 func newWorld(t *testing.T, root string) *world {
-	program := buildProgram(t)
+	program := os.Getenv(programEnv)
 	forward(t)
 	for _, name := range []string{"robot", "west", "east"} {
 		namespace(t, name)
@@ -54,21 +54,6 @@ func newWorld(t *testing.T, root string) *world {
 		m.boot()
 	}
 	return w
-}
-
-// buildProgram builds the program, unless FOGPLR_TEST_BINARY names one.
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	if p := os.Getenv("FOGPLR_TEST_BINARY"); p != "" {
-		return p
-	}
-	program := filepath.Join(scratch, "fogplr")
-	cmd := exec.Command("go", "build", "-o", program, "../../cmd/fogplr")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building fogplr: %v\n%s", err, out)
-	}
-	return program
 }
 
 // configure makes keys and configurations with the program's own commands.
