@@ -251,6 +251,9 @@ func (m *Manager) Close() error {
 		}
 		m.log.Info("network configuration changed", "change", o.String())
 	}
+	if m.own.slots == [maxSlot + 1]bool{} {
+		return errors.Join(errs...) // a gateway: rp_filter is not its affair
+	}
 	done, err := m.store.restore(m.kernel)
 	for _, line := range done {
 		m.log.Info("network configuration changed", "change", line)

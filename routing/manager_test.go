@@ -193,16 +193,21 @@ func TestReachedKeepsTheCallersAddress(t *testing.T) {
 }
 
 func TestTwoManagersLeaveEachOtherAlone(t *testing.T) {
-	k := newFake(modems())
+	v := modems()
+	v.rpFilter["all"] = 1
+	k := newFake(v)
 	robot, _ := manage(t, k)
 	apply(t, robot, modemWants())
 	full, _ := k.view(nil)
-	gateway := &Manager{kernel: k, store: newRPStore(t.TempDir(), k), log: robot.log, noRules: map[bool]bool{}}
+	gateway := &Manager{kernel: k, store: robot.store, log: robot.log, noRules: map[bool]bool{}}
 	apply(t, gateway, nil)
 	if err := gateway.Close(); err != nil {
 		t.Fatal(err)
 	}
 	same(t, full, &k.v)
+	if k.v.rpFilter["usb1"] != rpLoose {
+		t.Error("the gateway put back the robot's rp_filter")
+	}
 }
 
 func TestRPFilter(t *testing.T) {

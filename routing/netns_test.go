@@ -583,3 +583,25 @@ func TestUnprivilegedChild(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestKernelSwappedNames: modems come up in another order and swap their names;
+// a carrier is its name, whatever device has it.
+func TestKernelSwappedNames(t *testing.T) {
+	l := newLab(t)
+	wants := l.modems(2, "dev %s table 30%d")
+	m := l.manager(t.TempDir())
+	usable4(t, apply(t, m, wants))
+	l.answers("usb0", gw1, "usb0")
+	l.run(`ip link set usb0 down
+		ip link set usb1 down
+		ip link set usb0 name swap0
+		ip link set usb1 name usb0
+		ip link set swap0 name usb1
+		ip link set usb0 up
+		ip link set usb1 up
+		ip route add default via 192.168.8.1 dev usb0 table 300
+		ip route add default via 192.168.8.1 dev usb1 table 301`)
+	usable4(t, apply(t, m, wants))
+	l.answers("usb0", gw1, "usb1")
+	l.answers("usb1", gw1, "usb0")
+}

@@ -184,6 +184,68 @@ func TestProperties(t *testing.T) {
 	})
 }
 
+// TestConverges: whatever the network was when fogplr last looked, what it makes
+// of the present one is the same.
+func TestConverges(t *testing.T) {
+	base := t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	rapid.Check(t, func(t *rapid.T) {
+		first, second := drawView(t), drawView(t)
+		wants := drawWants(t)
+		apply := func(k *fakeKernel, m *Manager, wants []Want) []Carrier {
+			got, err := m.Apply(wants)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		start := func(v view) (*fakeKernel, *Manager) {
+			k := newFake(v)
+			dir, err := os.MkdirTemp(base, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := newManager(k, dir, log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k, m
+		}
+		k, m := start(first)
+		apply(k, m, wants)
+		ours := slices.DeleteFunc(slices.Clone(k.v.routes), func(r route) bool { return r.protocol != Protocol })
+		for _, r := range k.v.rules {
+			if r.protocol == Protocol {
+				second.rules = append(second.rules, r)
+			}
+		}
+		copied, _ := newFake(second).view(nil)
+		k.v = *copied
+		fresh, other := start(second) // sweeps what the first left
+		for _, r := range ours {
+			if second.linkName(r.oif) != "" { // else the kernel flushed it
+				k.v.routes = append(k.v.routes, r)
+			}
+		}
+		got, want := apply(k, m, wants), apply(fresh, other, wants)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("reports %v, want %v", got, want)
+		}
+		for _, d := range []struct{ a, b *view }{{&k.v, &fresh.v}, {&fresh.v, &k.v}} {
+			for _, r := range d.a.routes {
+				if !slices.Contains(d.b.routes, r) {
+					t.Fatalf("only in one: %s", r.line(""))
+				}
+			}
+			for _, r := range d.a.rules {
+				if !slices.Contains(d.b.rules, r) {
+					t.Fatalf("only in one: %s", r)
+				}
+			}
+		}
+	})
+}
+
 // checkReports holds what Apply says against what the twin of the kernel does.
 func checkReports(t *rapid.T, before, v *view, wants []Want, reports []Carrier) {
 	for i, c := range reports {
