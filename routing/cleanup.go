@@ -66,7 +66,7 @@ func removeTUN(k kernel, v *view, name string) (string, error) {
 		return "", fmt.Errorf("%s is no TUN device, so it is not fogplr's and stays", name)
 	}
 	if err := k.delLink(l.index); err != nil && !gone(err) {
-		return "", fmt.Errorf("removing %s: %s", name, why(err))
+		return "", fmt.Errorf("removing %s: %w", name, why(err))
 	}
 	return "ip link del " + name, nil
 }
@@ -80,7 +80,7 @@ func sweep(k kernel, v *view, blackholes bool) (removed []string, err error) {
 		case err == nil:
 			removed = append(removed, o.String())
 		case !gone(err):
-			errs = append(errs, fmt.Errorf("%s: %s", o, why(err)))
+			errs = append(errs, fmt.Errorf("%s: %w", o, why(err)))
 		}
 	}
 	for _, r := range v.rules {

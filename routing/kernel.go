@@ -69,17 +69,27 @@ func unsupported(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT)
 }
 
-// why is the reason of a refusal in plain words.
-func why(err error) string {
+// refusalError is an error in plain words; it wraps the kernel's.
+type refusalError struct {
+	text string
+	err  error
+}
+
+func (e refusalError) Error() string { return e.text }
+func (e refusalError) Unwrap() error { return e.err }
+
+// why puts the reason of a refusal into plain words.
+func why(err error) error {
+	text := err.Error()
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
-		return "not permitted: it takes the capability CAP_NET_ADMIN (run as root, or by the systemd unit)"
+		text = "not permitted: it takes the capability CAP_NET_ADMIN, which root and the systemd unit have"
 	case errors.Is(err, unix.EROFS):
-		return "/proc/sys is read-only here"
+		text = "/proc/sys is read-only here"
 	case errors.Is(err, fs.ErrNotExist):
-		return "this kernel has no such setting"
+		text = "this kernel has no such setting"
 	case errors.Is(err, unix.ENODEV):
-		return "the interface has just gone"
+		text = "the interface has just gone"
 	}
-	return err.Error()
+	return refusalError{text, err}
 }

@@ -185,7 +185,7 @@ func (m *Manager) change(v *view, ops []op) failures {
 				"its sockets to the carriers alone; carriers without a route in the main table stay unused.", familyName(v6), err))
 			continue
 		}
-		m.complain(line, why(err))
+		m.complain(line, why(err).Error())
 	}
 	return failed
 }
@@ -246,7 +246,7 @@ func (m *Manager) Close() error {
 	var errs []error
 	for _, o := range changes(v, plan{}, &m.own) {
 		if err := m.do(v, o); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", o, err))
+			errs = append(errs, fmt.Errorf("%s: %w", o, why(err)))
 			continue
 		}
 		m.log.Info("network configuration changed", "change", o.String())
@@ -317,7 +317,7 @@ func refusal(name string, table int, v6 bool, err error) string {
 }
 
 func strictWarning(name string, err error) string {
-	reason := why(err)
+	reason := why(err).Error()
 	if errors.Is(err, fs.ErrNotExist) {
 		reason = "the interface has just gone"
 	}

@@ -77,27 +77,27 @@ func (m *Manager) setupLink(l link, t TUN) error {
 	// v6 addresses of a device that goes up come from the kernel: first forbid that.
 	if !m.kernel.addrGenNone(t.Name) {
 		if err := m.kernel.setAddrGenNone(l.index); err != nil {
-			return fmt.Errorf("no IPv6 address of the kernel's own: %s", why(err))
+			return fmt.Errorf("no IPv6 address of the kernel's own: %w", why(err))
 		}
 	}
 	if l.mtu != t.MTU {
 		if err := m.kernel.setMTU(l.index, t.MTU); err != nil {
-			return fmt.Errorf("MTU %d: %s", t.MTU, why(err))
+			return fmt.Errorf("MTU %d: %w", t.MTU, why(err))
 		}
 	}
 	if t.TxQueueLen != 0 && l.txQueueLen != t.TxQueueLen {
 		if err := m.kernel.setTxQueueLen(l.index, t.TxQueueLen); err != nil {
-			return fmt.Errorf("queue length %d: %s", t.TxQueueLen, why(err))
+			return fmt.Errorf("queue length %d: %w", t.TxQueueLen, why(err))
 		}
 	}
 	if !l.multicast {
 		if err := m.kernel.setMulticast(l.index); err != nil {
-			return fmt.Errorf("multicast: %s", why(err))
+			return fmt.Errorf("multicast: %w", why(err))
 		}
 	}
 	if !l.up {
 		if err := m.kernel.setUp(l.index); err != nil {
-			return fmt.Errorf("up: %s", why(err))
+			return fmt.Errorf("up: %w", why(err))
 		}
 	}
 	// Read again: going up and another MTU change the addresses.
@@ -116,7 +116,7 @@ func (m *Manager) setupAddresses(v *view, l link, want []netip.Prefix) error {
 			continue
 		}
 		if err := m.kernel.delAddress(a); err != nil && !gone(err) {
-			return fmt.Errorf("removing address %s: %s", p, why(err))
+			return fmt.Errorf("removing address %s: %w", p, why(err))
 		}
 		removed = true
 	}
@@ -139,7 +139,7 @@ func (m *Manager) setupAddresses(v *view, l link, want []netip.Prefix) error {
 		case !p.Addr().Is4() && (unsupported(err) || errors.Is(err, unix.EACCES)):
 			return fmt.Errorf("address %s: IPv6 is switched off here (sysctl net.ipv6.conf.%s.disable_ipv6)", p, l.name)
 		default:
-			return fmt.Errorf("address %s: %s", p, why(err))
+			return fmt.Errorf("address %s: %w", p, why(err))
 		}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (m *Manager) blackhole(v *view) error {
 		case errors.Is(err, unix.EEXIST):
 		case r.v6() && unsupported(err):
 		default:
-			return fmt.Errorf("blackhole route for %s: %s", p, why(err))
+			return fmt.Errorf("blackhole route for %s: %w", p, why(err))
 		}
 	}
 	return nil
