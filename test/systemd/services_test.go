@@ -126,6 +126,12 @@ func (w *world) traffic(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	eventually(t, trafficWithin, func() error {
+		if out, err := w.robot.run("fogplr", "status", "--check"); err != nil {
+			return fmt.Errorf("fogplr status --check: %w\n%s", err, out)
+		}
+		return nil
+	})
 	heardWest, heardEast := hear(w.west), hear(w.east)
 	sent := 0
 	for _, heard := range []<-chan string{heardWest, heardEast} {
