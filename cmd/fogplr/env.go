@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/dds"
+)
+
+const (
+	robotConfig   = "/etc/fogplr/robot.toml"
+	gatewayConfig = "/etc/fogplr/gateway.toml"
+)
+
+type envCmd struct {
+	Config string `placeholder:"FILE" help:"Configuration of this robot or gateway (/etc/fogplr/robot.toml or gateway.toml)."`
+	Dir    string `placeholder:"DIR" help:"Where to put the profiles (a folder of this user's)."`
+}
+
+// variable is one line of `fogplr env`.
+type variable struct{ name, value string }
+
+func (c envCmd) Run(a *app) error {
+	file, err := c.configFile()
+	if err != nil {
+		return err
+	}
+	node, _, err := config.LoadNode(file)
+	if err != nil {
+		return err
+	}
+	o := dds.Overlay{Interface: node.Interface, MTU: node.MTU}
+	for _, p := range node.Addresses {
+		o.Addresses = append(o.Addresses, p.Addr())
+	}
+	dir := c.Dir
+	if dir == "" {
+		if dir, err = profileDir(); err != nil {
+			return err
+		}
+	}
+	f, err := dds.Write(dir, o)
+	if err != nil {
+		return err
+	}
+	variables := []variable{
+		{"CYCLONEDDS_URI", "file://" + f.Cyclone},
+		{"FASTRTPS_DEFAULT_PROFILES_FILE", f.FastDDS},
+		{"FASTDDS_DEFAULT_PROFILES_FILE", f.FastDDS},
+	}
+	for _, warning := range envWarnings(os.Getenv) {
+		fmt.Fprintln(a.stderr, "fogplr:", warning)
+	}
+	byName := map[string]string{}
+	for _, v := range variables {
+		byName[v.name] = v.value
+	}
+	return a.print(struct {
+		Env   map[string]string `json:"env"`
+		Files dds.Files         `json:"files"`
+	}{byName, f}, func(w io.Writer) { printEnv(w, node.Interface, o.Addresses[0], variables) })
+}
+
+func printEnv(w io.Writer, iface string, address netip.Addr, variables []variable) {
+	fmt.Fprintf(w, "# ROS 2 over %s (%v), on every robot and every replica: eval \"$(fogplr env)\"\n", iface, address)
+	for _, v := range variables {
+		fmt.Fprintf(w, "export %s=%s\n", v.name, shellQuote(v.value))
+	}
+	fmt.Fprint(w, "# All nodes of a service need the same vendor, such as\n"+
+		"#   export RMW_IMPLEMENTATION=rmw_cyclonedds_cpp    (or rmw_fastrtps_cpp)\n"+
+		"# The daemon of the ros2 command keeps its old settings until: ros2 daemon stop\n")
+}
+
+// configFile returns the configuration to read.
+func (c envCmd) configFile() (string, error) {
+	if c.Config != "" {
+		return c.Config, nil
+	}
+	var there []string
+	for _, file := range []string{robotConfig, gatewayConfig} {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			there = append(there, file)
+		}
+	}
+	switch len(there) {
+	case 0:
+		return "", usageError{fmt.Errorf("there is neither %s nor %s: name the configuration with --config FILE, or write one with `fogplr init`", robotConfig, gatewayConfig)}
+	case 1:
+		return there[0], nil
+	}
+	return "", usageError{fmt.Errorf("there are both %s and %s: say with --config which one is meant", robotConfig, gatewayConfig)}
+}
+
+// profileDir returns a folder that this user can write to: what is in it is
+// written anew at every call, so it need not outlive a login.
+func profileDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/run/fogplr/dds", nil
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "fogplr"), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", usageError{fmt.Errorf("this user has no folder for the profiles (%w): name one with --dir DIR", err)}
+	}
+	return filepath.Join(dir, "fogplr"), nil
+}
+
+// envWarnings says which settings keep ROS 2 off the overlay.
+func envWarnings(getenv func(string) string) []string {
+	var out []string
+	if v := getenv("ROS_LOCALHOST_ONLY"); v != "" && v != "0" {
+		out = append(out, "ROS_LOCALHOST_ONLY is set, so ROS 2 talks to this machine only: unset ROS_LOCALHOST_ONLY")
+	}
+	if v := strings.ToUpper(getenv("ROS_AUTOMATIC_DISCOVERY_RANGE")); v == "LOCALHOST" || v == "OFF" {
+		out = append(out, "ROS_AUTOMATIC_DISCOVERY_RANGE is "+v+", so ROS 2 finds nobody on other machines: unset ROS_AUTOMATIC_DISCOVERY_RANGE")
+	}
+	return out
+}
+
+// shellQuote returns s as one word of a POSIX shell.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:+@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/keys"
+)
+
+type keygenCmd struct{}
+
+func (keygenCmd) Run(a *app) error {
+	if f, ok := a.stdout.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+			fmt.Fprintln(a.stderr, "fogplr: others may read the file that this key goes to; `umask 077` beforehand, or `chmod 600` now, keeps it secret")
+		}
+	}
+	k := keys.Generate()
+	return a.print(struct {
+		PrivateKey string `json:"private_key"`
+	}{k.Base64()}, func(w io.Writer) { fmt.Fprintln(w, k.Base64()) })
+}
+
+type pubkeyCmd struct {
+	Robot bool `help:"Print a robot's carrier_keys, which are derived from its key, for a [[robot]] in gateway.toml."`
+}
+
+func (c pubkeyCmd) Run(a *app) error {
+	const longest = 1024 // bytes; a key takes 45
+	b, err := io.ReadAll(io.LimitReader(a.stdin, longest))
+	if err != nil {
+		return fmt.Errorf("cannot read the private key from standard input: %w", err)
+	}
+	k, err := keys.ParsePrivate(string(b))
+	if err != nil {
+		return usageError{fmt.Errorf("standard input is no private key: it is %w; expected one line of 44 characters, as `fogplr keygen` writes it", err)}
+	}
+	if !c.Robot {
+		return a.print(struct {
+			PublicKey keys.Public `json:"public_key"`
+		}{k.PublicKey()}, func(w io.Writer) { fmt.Fprintln(w, k.PublicKey()) })
+	}
+	all := keys.CarrierPublicKeys(k)
+	return a.print(struct {
+		CarrierKeys []keys.Public `json:"carrier_keys"`
+	}{all[:]}, func(w io.Writer) { fmt.Fprintln(w, config.CarrierKeysLine(all[:])) })
+}

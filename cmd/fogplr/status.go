@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/tunnel"
+)
+
+// socketFlag names the daemon to talk to.
+type socketFlag struct {
+	Socket string `placeholder:"PATH" help:"Control socket (/run/fogplr/robot.sock or gateway.sock)."`
+}
+
+// path returns the control socket of the only daemon of this machine.
+func (f socketFlag) path() (string, error) {
+	if f.Socket != "" {
+		return f.Socket, nil
+	}
+	robot, gateway := control.Running(config.RobotSocket), control.Running(config.GatewaySocket)
+	switch {
+	case robot && gateway:
+		return "", usageError{fmt.Errorf("both a robot and a gateway run here: say which with --socket %s or --socket %s", config.RobotSocket, config.GatewaySocket)}
+	case gateway:
+		return config.GatewaySocket, nil
+	}
+	return config.RobotSocket, nil
+}
+
+type statusCmd struct {
+	socketFlag
+	Check bool `help:"Exit with 1 when the node is not ready or a path is not up."`
+}
+
+func (c statusCmd) Run(a *app) error {
+	path, err := c.path()
+	if err != nil {
+		return err
+	}
+	s, err := control.Status(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	if err := a.print(s, func(w io.Writer) { statusText(w, s) }); err != nil {
+		return err
+	}
+	if !c.Check {
+		return nil
+	}
+	if failing := failing(s); len(failing) > 0 {
+		for _, sentence := range failing {
+			fmt.Fprintln(a.stderr, "fogplr:", sentence)
+		}
+		return failure{}
+	}
+	return nil
+}
+
+// failing says what --check objects to.
+func failing(s *tunnel.Status) []string {
+	var out []string
+	if !s.Ready {
+		out = append(out, s.Role+" "+s.Name+" is not ready")
+	}
+	for _, peer := range s.Peers {
+		for i := range peer.Paths {
+			if p := &peer.Paths[i]; !p.Up && !unused(s.Role, p) {
+				out = append(out, fmt.Sprintf("the path %s to %s is not up", p.Carrier, peer.Name))
+			}
+		}
+	}
+	return out
+}
+
+// unused says whether a path of a gateway belongs to a slot that the robot has
+// never used: a gateway has the keys of all eight.
+func unused(role string, p *tunnel.PathStatus) bool {
+	return role == "gateway" && !p.Up && p.LastProof < 0 && p.Stage == ""
+}
+
+type reloadCmd struct{ socketFlag }
+
+func (c reloadCmd) Run(a *app) error {
+	path, err := c.path()
+	if err != nil {
+		return err
+	}
+	err = control.Reload(context.Background(), path)
+	if errors.Is(err, control.ErrNotRunning) || errors.Is(err, control.ErrForbidden) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("the new configuration is not in use:\n%w", err)
+	}
+	return a.print(struct {
+		Reloaded bool `json:"reloaded"`
+	}{true}, func(w io.Writer) { fmt.Fprintln(w, "The new configuration is in use.") })
+}
