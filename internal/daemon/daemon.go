@@ -4,6 +4,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,6 +26,9 @@ import (
 // txQueueLen is the TUN device's queue in packets. The kernel's 500 overflow
 // when DDS writes a large sample at once: 1 MB is 800 packets of 1,280 bytes.
 const txQueueLen = 2000
+
+// retryNetwork is the pause after the kernel refused a change.
+const retryNetwork = 5 * time.Second
 
 // Options are what the command line gives a daemon.
 type Options struct {
@@ -70,11 +74,49 @@ func newBase(o Options, cfg *config.Node) (*base, error) {
 	if b.net, err = routing.New(b.runtimeDir(), o.Log); err != nil {
 		return nil, b.fail(err)
 	}
-	err = b.net.SetupTUN(routing.TUN{Name: cfg.Interface, MTU: cfg.MTU, TxQueueLen: txQueueLen, Addresses: cfg.Addresses})
-	if err != nil {
-		return nil, b.fail(fmt.Errorf("set up %s: %w", cfg.Interface, err))
+	if err := b.setupTUN(); err != nil {
+		return nil, b.fail(err)
 	}
 	return b, nil
+}
+
+// setupTUN makes the TUN device as it should be; it changes nothing if it is.
+func (b *base) setupTUN() error {
+	err := b.net.SetupTUN(routing.TUN{Name: b.cfg.Interface, MTU: b.cfg.MTU, TxQueueLen: txQueueLen, Addresses: b.cfg.Addresses})
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", b.cfg.Interface, err)
+	}
+	return nil
+}
+
+// follow keeps the TUN device, rules and routes as they should be and hands
+// each carrier's state to tell, whenever the kernel's network changes.
+func (b *base) follow(ctx context.Context, want []routing.Want, tell func(routing.Carrier)) error {
+	changes, err := b.net.Watch(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		err := b.setupTUN()
+		carriers, e := b.net.Apply(want)
+		for _, c := range carriers {
+			tell(c)
+		}
+		var again <-chan time.Time
+		if err = errors.Join(err, e); err != nil {
+			b.opts.Log.Warn("The kernel's network configuration could not be read or set; trying again.", "err", err)
+			again = time.After(retryNetwork)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again:
+		case _, ok := <-changes:
+			if !ok {
+				return nil
+			}
+		}
+	}
 }
 
 // fail undoes newBase and returns err.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -35,11 +36,7 @@ func Gateway(ctx context.Context, o Options) error {
 		return b.fail(err)
 	}
 	reload := reloader(o, cfg, config.LoadGateway, func(c *config.Gateway) *config.Node { return &c.Node })
-	return b.run(ctx, g, reload, func(ctx context.Context) error { return b.followTUN(ctx) })
-}
-
-// followTUN is a gateway's part in following the kernel: it has no carriers.
-func (b *base) followTUN(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	return b.run(ctx, g, reload, func(ctx context.Context) error {
+		return b.follow(ctx, nil, func(routing.Carrier) {})
+	})
 }

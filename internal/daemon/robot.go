@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"net/netip"
-	"time"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
@@ -57,13 +56,9 @@ func Robot(ctx context.Context, o Options) error {
 	return b.run(ctx, r, reload, func(ctx context.Context) error { return b.followCarriers(ctx, tc, r) })
 }
 
-// followCarriers keeps rules and routes as they should be and tells the tunnel
-// what has become of its carriers, whenever the kernel's network changes.
+// followCarriers tells the tunnel what has become of its carriers, whenever the
+// kernel's network changes.
 func (b *base) followCarriers(ctx context.Context, tc tunnel.RobotConfig, r *tunnel.Robot) error {
-	changes, err := b.net.Watch(ctx)
-	if err != nil {
-		return err
-	}
 	var endpoints []netip.Addr
 	for _, g := range tc.Gateways {
 		endpoints = append(endpoints, g.Endpoint.Addr())
@@ -72,32 +67,13 @@ func (b *base) followCarriers(ctx context.Context, tc tunnel.RobotConfig, r *tun
 	for _, c := range tc.Carriers {
 		want = append(want, routing.Want{Interface: c.Interface, Slot: c.Slot, Endpoints: endpoints})
 	}
-	for {
-		carriers, err := b.net.Apply(want)
-		if err != nil {
-			b.opts.Log.Warn("The kernel's network configuration could not be read or set; trying again.", "err", err)
+	return b.follow(ctx, want, func(c routing.Carrier) {
+		u := tunnel.Uplink{Index: c.Index, Problem: c.Problem, Warning: c.Warning}
+		for _, e := range endpoints {
+			u.Reaches = append(u.Reaches, c.Reached[e])
 		}
-		for _, c := range carriers {
-			u := tunnel.Uplink{Index: c.Index, Problem: c.Problem, Warning: c.Warning}
-			for _, e := range endpoints {
-				u.Reaches = append(u.Reaches, c.Reached[e])
-			}
-			r.SetUplink(c.Interface, u)
-		}
-		retry := time.Hour
-		if err != nil {
-			retry = time.Second
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(retry):
-		case _, ok := <-changes:
-			if !ok {
-				return nil
-			}
-		}
-	}
+		r.SetUplink(c.Interface, u)
+	})
 }
 
 // note keeps a sentence for status, and logs it.
