@@ -52,9 +52,9 @@ type link struct {
 	hearing path.Hearing  // gateway only
 	usable  bool          // carrier has a route to the peer
 
-	// The prober only: the device's last handshake, and the one before the last
-	// Expire (nanoseconds since 1970).
-	handshake, expired int64
+	// expired is when the device's last handshake before the last Expire was
+	// (nanoseconds since 1970). The prober only.
+	expired int64
 }
 
 // may reports whether the peer owns the inner address a.

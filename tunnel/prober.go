@@ -54,11 +54,11 @@ func (r *Robot) probe(c *carrier, now time.Time) time.Time {
 		if at.Before(next) {
 			next = at
 		}
+		if do.Expire { // the path may have been up, and its handshake not noted, for long
+			l.expired = c.wg.sessions()[r.cfg.Gateways[i].Key].handshake
+		}
 		if do.Handshake {
 			c.wg.handshake(r.cfg.Gateways[i].Key, do.Expire)
-		}
-		if do.Expire {
-			l.expired = l.handshake
 		}
 		if do.Probe {
 			var m [path.ProbeLen]byte
@@ -102,8 +102,7 @@ func (r *Robot) noteSessions(c *carrier, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, l := range c.links {
-		l.handshake = sessions[r.cfg.Gateways[i].Key].handshake
-		if l.handshake != l.expired {
+		if sessions[r.cfg.Gateways[i].Key].handshake != l.expired {
 			l.machine.Session(now)
 		}
 	}
