@@ -287,3 +287,6 @@ func waitPath(t testing.TB, r *robot, gateway, carrier string, up bool) time.Dur
 func (w *world) file(parts ...string) string {
 	return filepath.Join(w.Dir(), strings.Join(parts, "-"))
 }
+
+// slotName is what a gateway calls the path by a robot's carrier number i.
+func slotName(i int) string { return fmt.Sprintf("slot %d", i) }
