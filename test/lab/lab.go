@@ -34,6 +34,9 @@ func New(name string) (*Lab, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("a network laboratory needs root: it makes network namespaces and TAP devices")
 	}
+	if os.Getenv(emulatorEnv) != "" {
+		return nil, errors.New("this copy of the program should be an emulator: main or TestMain must call lab.Main first")
+	}
 	if err := Sweep(); err != nil {
 		return nil, err
 	}
