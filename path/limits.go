@@ -46,8 +46,6 @@ const (
 	// returnProofs are needed by a path that died: one reply can be the last
 	// frame that a dying link squeezed through.
 	returnProofs = 2
-	// returnWindow is how long the second of them may take.
-	returnWindow = 2 * time.Second
 	// pollGap: a Poll this much later than promised means that this program or
 	// machine slept, which says nothing about the peer.
 	pollGap = 2 * time.Second
@@ -79,10 +77,8 @@ const (
 // Naming the stage.
 const (
 	startingFor     = 2500 * time.Millisecond // no verdict before
-	refusedAttempts = 3                       // handshakes without answer before "refused"
-	refusedWait     = 400 * time.Millisecond  // for the answer to the last of them
-	deafFor         = 2 * time.Second         // a fresh session without a reply before "not allowed"
-	deafProbes      = 3                       // and this many probes in it
+	refusedAttempts = 3                       // handshakes without answer, the last of them just sent
+	deafFor         = 2 * time.Second         // a fresh session without a reply before "not allowed"; more if RTT is above
 	evidenceFor     = 30 * time.Second        // six retries at the slowest pace
 	stunFast        = 2 * time.Second         // distance of STUN requests at first
 	stunFastFor     = 10 * time.Second        // how long at first is

@@ -39,31 +39,31 @@ func DefaultConfig() Config {
 // Poll at the time that the last Poll asked for and after Route, Kick, Reply and
 // a Traffic or Session that returns true.
 //
-//	            Route(true): handshake, probe, STUN
-//	+----------+ ------------------------------> +--------+ --+ no proof: handshake (Expire from
-//	| no route |                                 | search |   | the second one on), probe, STUN;
-//	+----------+ <------ Route(false) ---------- +--------+ <-+ 1 s apart, growing to 5 s
-//	     ^                                        |      ^
-//	     |              a reply; after a death,   |      | silent for Trust (3 s, up to
-//	     |              two of them within 2 s    |      | 10 s if few probes are answered):
-//	     |                                        v      | Expire, handshake
-//	     |      quiet for 1 s: idle          +-----------------+
-//	     |    +----------------------------- |       up        |
-//	     |    |                              +-----------------+
-//	     |    v      Traffic, or a probe     ^     |      ^
-//	     |  idle      is overdue             |     |      |
-//	     |  (5 s) --> active (200 ms) -------+     |      | a reply
-//	     |                                         v      |
-//	     |                 silent for Suspect (600 ms and 3 probes, more if few are answered):
-//	     |                 suspected, goes on carrying; handshake without Expire, which harms no
-//	     |                 live key; every 5 s, as WireGuard allows
-//	     +--- Route(false), from anywhere
+//	           +----------+   Route(true)    +--------+
+//	 from      | no route | ---------------> | search | no proof: handshake, probe and STUN,
+//	 anywhere: +----------+   handshake,     +--------+ 1 s apart, growing to 5 s; from the
+//	 Route(false)   ^         probe, STUN     |      ^  second handshake on with Expire
+//	 ---------------+                         |      |
+//	                              a reply;    |      | silent for Trust (3 s, up to 10 s
+//	                              after a     |      | where few probes are answered):
+//	                              death, two  v      | Expire, handshake, probe
+//	+------+  no traffic for 1 s            +----------+
+//	| idle | <----------------------------- |  active  |
+//	| 5 s  | -----------------------------> |  200 ms  |
+//	+------+  traffic, or a probe overdue   +----------+
+//	                                         |      ^
+//	           silent for Suspect (600 ms    |      | a reply
+//	           and 3 probes, more where      v      |
+//	           few are answered):           +-----------+
+//	           handshake without Expire     | suspected | goes on carrying; the handshake
+//	                                        +-----------+ harms no live key; again after 5 s,
+//	                                                      as WireGuard allows
 //
-// Proof is a reply to a probe that was sent after the last Expire, which kills
-// the keys that frames are sent with, and after the route came. Nothing but a
-// proof makes a path up, and only a proof ends a silence. A
-// session (a key pair exists) without proof gets the time of Trust before it is
-// given up for another one, with probes meanwhile.
+// Idle, active and suspected paths are up and carry. Only a proof makes a path
+// up, and only a proof ends a silence: a reply to a probe that was sent after
+// the route came and after the last Expire, which killed the keys that older
+// probes were sent with. A session (a key pair exists) without proof is probed
+// for Trust before Expire ends it.
 //
 // A silence begins with the last proof or, on an idle path, with a probe. When
 // Poll comes more than 2 s late, this program or machine slept: then silence
@@ -74,7 +74,7 @@ type Machine struct {
 	route bool // the carrier can send
 	up    bool // proven
 	died  bool // the search began with a death
-	got   int  // proofs in this search
+	got   int  // proofs in this search, since the last Expire
 
 	searchAt    time.Time // when the search began
 	lastTraffic time.Time
@@ -106,13 +106,12 @@ type Machine struct {
 	expiredAt time.Time // last Expire that killed a session
 
 	// Evidence for the stage.
-	formedAt     time.Time // when the first session after Expire formed in this search, zero when none
-	formedProbes int       // probes sent in it
-	deafAt       time.Time
-	reachableAt  time.Time
-	lastStun     time.Time
-	firstStun    time.Time     // since the route came
-	stunRTT      time.Duration // stands in for rtt until that is known
+	formedAt    time.Time // when a session formed after Expire, zero when none or proven
+	deafAt      time.Time
+	reachableAt time.Time
+	lastStun    time.Time
+	firstStun   time.Time     // since the route came
+	stunRTT     time.Duration // stands in for rtt until that is known
 
 	rtt    rtt
 	answer ratio
@@ -163,7 +162,6 @@ func (m *Machine) Route(ok bool, now time.Time) {
 	m.unsealed = time.Time{}
 	m.deafAt, m.reachableAt, m.firstStun = time.Time{}, time.Time{}, time.Time{}
 	m.stunRTT = 0
-	m.promised = time.Time{}
 }
 
 // search begins a search for a proof.
@@ -216,7 +214,7 @@ func (m *Machine) Session(now time.Time) (wake bool) {
 		m.standing = now
 		m.failed = 0
 		if !m.up {
-			m.formedAt, m.formedProbes = now, 0
+			m.formedAt = now
 			m.probeAt = now
 			wake = true
 		}
@@ -255,26 +253,19 @@ func (m *Machine) Reply(id uint32, now time.Time) {
 	if !p.staged {
 		m.rtt.sample(now.Sub(p.sent))
 	}
-	if !m.route {
-		return
-	}
-	if int32(id-m.provenID) < 0 { // the way back works, so try again soon
-		m.retry = m.cfg.Retry
+	if !m.route || int32(id-m.provenID) < 0 {
 		return
 	}
 	m.sealed, m.unsealed = now, time.Time{}
 	m.standing = now
-	if !m.up {
-		if m.got > 0 && now.Sub(m.lastProof) > returnWindow {
-			m.got = 0
-		}
-		m.got++
-	}
 	m.lastProof = now
-	switch {
-	case m.up:
+	m.formedAt = time.Time{}
+	if m.up {
 		m.proof(id)
-	case !m.died || m.got >= returnProofs:
+		return
+	}
+	m.got++
+	if !m.died || m.got >= returnProofs {
 		m.rise(id, now)
 	}
 }
@@ -314,7 +305,7 @@ func (m *Machine) rise(id uint32, now time.Time) {
 	m.died = false
 	m.attempts, m.failed = 0, 0
 	m.retry = m.cfg.Retry
-	m.deafAt, m.reachableAt, m.formedAt = time.Time{}, time.Time{}, time.Time{}
+	m.deafAt, m.reachableAt = time.Time{}, time.Time{}
 	m.hush(id)
 	if !m.rtt.known {
 		m.probeAt = now
@@ -327,7 +318,7 @@ func (m *Machine) Interval(now time.Time) time.Duration {
 	switch {
 	case m.up && !m.active(now):
 		return m.cfg.Idle
-	case m.up || m.returning(now):
+	case m.up:
 		return m.cfg.Active
 	case m.HasSession(now):
 		return m.pace()

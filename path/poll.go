@@ -23,7 +23,7 @@ type Action struct {
 func (m *Machine) Poll(now time.Time) (a Action, next time.Time) {
 	if !m.promised.IsZero() && now.Sub(m.promised) > pollGap {
 		m.forgive(now)
-		m.standing = now
+		m.formedAt = time.Time{}
 	}
 	switch {
 	case !m.route:
@@ -109,13 +109,13 @@ func (m *Machine) forced(due time.Time) time.Time {
 
 // suspect is the silence after which a path is suspected.
 func (m *Machine) suspect() time.Duration {
-	d := max(m.cfg.Suspect, 2*m.rtt.smooth, m.answer.silence(m.cfg.Active, suspectChance))
+	d := max(m.cfg.Suspect, m.answer.silence(m.cfg.Active, suspectChance))
 	return min(d, m.cfg.MaxTrust/2)
 }
 
 // trust is the silence after which it is down.
 func (m *Machine) trust() time.Duration {
-	d := max(m.cfg.Trust, 3*m.rtt.timeout(), m.answer.silence(m.cfg.Active, deathChance))
+	d := max(m.cfg.Trust, m.answer.silence(m.cfg.Active, deathChance))
 	return min(d, m.cfg.MaxTrust)
 }
 
@@ -143,13 +143,13 @@ func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 	}
 	due := hs
 	if live {
-		due = m.forced(m.lastProbe.Add(m.searchPace(now)))
+		due = m.forced(m.lastProbe.Add(m.pace()))
 	}
 	if a.Handshake || !due.After(now) {
 		a.Probe, a.ProbeID = true, m.sendProbe(now)
 		due = hs
 		if live {
-			due = now.Add(m.searchPace(now))
+			due = now.Add(m.pace())
 		}
 	}
 	next = earliest(hs, due)
@@ -197,26 +197,21 @@ func (m *Machine) distance() time.Duration {
 // patience with a session that gets no reply.
 func (m *Machine) patience() time.Duration { return max(m.cfg.Trust, m.distance()) }
 
-func (m *Machine) returning(now time.Time) bool {
-	return m.got > 0 && now.Sub(m.lastProof) <= returnWindow
-}
-
-// pace of probes in a session without proof.
+// pace of probes in a session without enough proof.
 func (m *Machine) pace() time.Duration {
-	return min(max(m.retry/5, m.cfg.Active), time.Second)
-}
-
-func (m *Machine) searchPace(now time.Time) time.Duration {
-	if m.returning(now) {
+	if m.got > 0 {
 		return m.cfg.Active
 	}
-	return m.pace()
+	return min(max(m.retry/5, m.cfg.Active), time.Second)
 }
 
 // judgeDeaf notes that a fresh session gets no reply.
 func (m *Machine) judgeDeaf(now time.Time, live bool) {
-	if live && !m.formedAt.IsZero() && m.got == 0 &&
-		m.formedProbes >= deafProbes && now.Sub(m.formedAt) >= deafFor {
+	if !live || m.formedAt.IsZero() {
+		return
+	}
+	rtt := max(m.rtt.smooth, m.stunRTT)
+	if now.Sub(m.formedAt) >= min(max(deafFor, rtt*5/4), m.patience()) {
 		m.deafAt = now
 	}
 }
@@ -240,7 +235,6 @@ func (m *Machine) expire(now time.Time, live bool) {
 	m.sealed, m.unsealed = time.Time{}, time.Time{}
 	m.provenID = m.nextID
 	m.got = 0
-	m.formedAt = time.Time{}
 }
 
 func (m *Machine) sendProbe(now time.Time) uint32 {
@@ -253,7 +247,6 @@ func (m *Machine) sendProbe(now time.Time) uint32 {
 		m.probeAt = time.Time{}
 	}
 	m.probes++
-	m.formedProbes++
 	if m.unsealed.IsZero() {
 		m.unsealed = now
 	}

@@ -33,6 +33,9 @@ type world struct {
 	known                    map[int]bool
 	hearing                  Hearing
 
+	// quiet: the caller reports sessions only of paths that are not up.
+	quiet bool
+
 	traffic time.Duration // between packets, 0 for none
 	trafOn  bool
 
@@ -233,7 +236,9 @@ func (w *world) respond(id int) {
 }
 
 func (w *world) session() {
-	w.m.Session(w.now)
+	if !w.quiet || !w.m.Up() {
+		w.m.Session(w.now)
+	}
 }
 
 func (w *world) usable() bool {

@@ -65,12 +65,12 @@ func (m *Machine) stage(now time.Time) Stage {
 		return StageUp
 	case !m.route:
 		return StageNoRoute
+	case !m.died && now.Sub(m.searchAt) < startingFor:
+		return StageStarting
 	case m.deaf(now):
 		return StageAddressNotAllowed
 	case m.refused(now):
 		return StageHandshakeRefused
-	case !m.died && now.Sub(m.searchAt) < startingFor:
-		return StageStarting
 	}
 	return StageNoReply
 }
@@ -82,8 +82,5 @@ func (m *Machine) deaf(now time.Time) bool {
 
 // refused: the port answered lately, and several handshakes in a row were not.
 func (m *Machine) refused(now time.Time) bool {
-	if m.reachableAt.IsZero() || now.Sub(m.reachableAt) >= evidenceFor {
-		return false
-	}
-	return m.failed > refusedAttempts || m.failed == refusedAttempts && now.Sub(m.lastHS) >= refusedWait
+	return !m.reachableAt.IsZero() && now.Sub(m.reachableAt) < evidenceFor && m.failed >= refusedAttempts
 }
