@@ -69,10 +69,10 @@ func (c envCmd) Run(a *app) error {
 }
 
 func printEnv(w io.Writer, iface string, address netip.Addr, variables []variable) {
-	fmt.Fprintf(w, "# ROS 2 over %s (%v), on every robot and every replica: eval \"$(fogplr env)\"\n", iface, address)
-	for _, v := range variables {
-		fmt.Fprintf(w, "export %s=%s\n", v.name, shellQuote(v.value))
+	for _, v := range variables { // first, and with semicolons, in case eval's quotes are forgotten
+		fmt.Fprintf(w, "export %s=%s;\n", v.name, shellQuote(v.value))
 	}
+	fmt.Fprintf(w, "# ROS 2 over %s (%v), on every robot and every replica: eval \"$(fogplr env)\"\n", iface, address)
 	fmt.Fprint(w, "# All nodes of a service need the same vendor, such as\n"+
 		"#   export RMW_IMPLEMENTATION=rmw_cyclonedds_cpp    (or rmw_fastrtps_cpp)\n"+
 		"# The daemon of the ros2 command keeps its old settings until: ros2 daemon stop\n")
@@ -98,16 +98,13 @@ func (c envCmd) configFile() (string, error) {
 	return "", usageError{fmt.Errorf("there are both %s and %s: say with --config which one is meant", robotConfig, gatewayConfig)}
 }
 
-// profileDir returns a folder that this user can write to: what is in it is
-// written anew at every call, so it need not outlive a login.
+// profileDir returns a folder that this user can write to and that stays when
+// the user logs out, since a node that starts later must find its profile.
 func profileDir() (string, error) {
-	if os.Geteuid() == 0 {
-		return "/run/fogplr/dds", nil
-	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return filepath.Join(dir, "fogplr"), nil
-	}
 	dir, err := os.UserCacheDir()
+	if err != nil && os.Geteuid() == 0 { // a service without HOME
+		return "/run/fogplr-dds", nil
+	}
 	if err != nil {
 		return "", usageError{fmt.Errorf("this user has no folder for the profiles (%w): name one with --dir DIR", err)}
 	}

@@ -103,7 +103,7 @@ func report(stderr io.Writer, err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintln(stderr, "fogplr:", strings.TrimSpace(err.Error()))
 		return exitUsage
-	case err != error(failure{}):
+	case !errors.Is(err, failure{}):
 		fmt.Fprintln(stderr, "fogplr:", strings.TrimSpace(err.Error()))
 	}
 	return exitFailed

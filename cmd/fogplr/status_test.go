@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/replicate"
+	"github.com/fogplr/fogplr/tunnel"
+)
+
+func robotStatus() tunnel.Status {
+	return tunnel.Status{
+		Role: "robot", Name: "stretch", Version: "v0.1.0", Uptime: 93784, Interface: "plr0",
+		Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, MTU: 1280, Ready: false,
+		Warnings: []string{"rp_filter on wlan0 is strict, so replies may be dropped: run `sysctl net.ipv4.conf.wlan0.rp_filter=2`."},
+		Carriers: []tunnel.CarrierStatus{
+			{Interface: "wwan0", Slot: 0, Usable: true, Socket: tunnel.SocketStatus{TxBytes: 123456789, RxBytes: 999949, TxDropped: 3}},
+			{Interface: "wlan0", Slot: 1, Usable: true, Socket: tunnel.SocketStatus{TxBytes: 999, RxBytes: 1000, TxErrors: 1, LastError: "network is unreachable"}},
+			{Interface: "eth0", Slot: 2, Problem: "There is no interface eth0 now. It is used as soon as it appears."},
+		},
+		Peers: []tunnel.PeerStatus{
+			{
+				Name: "west", Addresses: []string{"10.77.0.11"},
+				Elimination: replicate.Counters{Passed: 1234, Discarded: 1200, OutOfOrder: 5, Rogue: 1, Lost: 2, Resets: 1},
+				Paths: []tunnel.PathStatus{
+					{Carrier: "wwan0", Slot: 0, Endpoint: "198.51.100.10:51820", Up: true, Carries: true, RTTms: 48.25, LossIn: 0.0123, LossOut: 0, LastProof: 0.1, TxFrames: 1300, RxFrames: 1299},
+					{Carrier: "wlan0", Slot: 1, Endpoint: "198.51.100.10:51820", Up: true, RTTms: 8.04, LossIn: 0, LossOut: -1, LastProof: 0.1, TxFrames: 1300, RxFrames: 1135, TxDropped: 7, LatentErrors: 2, Latent: true},
+					{Carrier: "eth0", Slot: 2, LossIn: -1, LossOut: -1, LastProof: -1, Stage: "no route", Hint: "No route leads to 198.51.100.10 through eth0: connect it."},
+				},
+			},
+			{
+				Name: "east", Addresses: []string{"10.77.0.12"},
+				Paths: []tunnel.PathStatus{
+					{Carrier: "wwan0", Slot: 0, Endpoint: "203.0.113.20:51820", LossIn: -1, LossOut: -1, LastProof: 75.4, Stage: "no reply", Hint: "Nothing comes back from 203.0.113.20:51820: is the gateway running, and does its firewall let the port through?"},
+					{Carrier: "wlan0", Slot: 1, Endpoint: "203.0.113.20:51820", LossIn: -1, LossOut: -1, LastProof: 75.4},
+					{Carrier: "eth0", Slot: 2, LossIn: -1, LossOut: -1, LastProof: -1},
+				},
+			},
+		},
+		Out: tunnel.OutCounters{Packets: 10, Bytes: 9000, Local: 1, NoPeer: 2, NoPath: 3, NotAllowed: 4},
+		In:  tunnel.InCounters{Frames: 20, Malformed: 5, BadVersion: 6, NotAllowed: 7, TUNErrors: 8},
+	}
+}
+
+func gatewayStatus() tunnel.Status {
+	s := tunnel.Status{
+		Role: "gateway", Name: "west\x1b[31m", Version: "v0.1.0", Uptime: 4.25, Interface: "plr0", Addresses: []string{"10.77.0.11/16"}, MTU: 1280, Ready: true,
+		Socket: &tunnel.SocketStatus{TxBytes: 5_000_000_000, RxBytes: 1, RxOverflow: 9},
+		Peers: []tunnel.PeerStatus{{
+			Name: "stretch", Addresses: []string{"10.77.0.2"}, Elimination: replicate.Counters{Passed: 10, Discarded: 9},
+			Paths: []tunnel.PathStatus{{Carrier: "slot 0", Endpoint: "192.0.2.7:40000", Up: true, Carries: true, LossIn: 0.5, LossOut: 1, LastProof: 0.2, TxFrames: 3, RxFrames: 4}},
+		}},
+	}
+	for slot := 1; slot < 8; slot++ {
+		s.Peers[0].Paths = append(s.Peers[0].Paths, tunnel.PathStatus{Carrier: "slot 1", Slot: slot, LossIn: -1, LossOut: -1, LastProof: -1})
+	}
+	return s
+}
+
+func TestStatusText(t *testing.T) {
+	for name, s := range map[string]tunnel.Status{"robot": robotStatus(), "gateway": gatewayStatus()} {
+		var got bytes.Buffer
+		statusText(&got, &s)
+		file := filepath.Join("testdata", "status_"+name+".golden")
+		if *update {
+			if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != string(want) {
+			t.Errorf("%s:\n%s\nwant\n%s", file, got.String(), want)
+		}
+		for _, line := range strings.Split(got.String(), "\n") {
+			if strings.TrimRight(line, " ") != line {
+				t.Errorf("%s: trailing spaces in %q", file, line)
+			}
+		}
+	}
+}
+
+func TestFailing(t *testing.T) {
+	robot, gateway := robotStatus(), gatewayStatus()
+	want := []string{
+		"robot stretch is not ready", "the path eth0 to west is not up",
+		"the path wwan0 to east is not up", "the path wlan0 to east is not up", "the path eth0 to east is not up",
+	}
+	if got := failing(&robot); !reflect.DeepEqual(got, want) {
+		t.Errorf("robot: %q, want %q", got, want)
+	}
+	if got := failing(&gateway); len(got) != 0 { // slots that were never used are no failure
+		t.Errorf("gateway: %q", got)
+	}
+	gateway.Peers[0].Paths[0].Up = false
+	gateway.Peers[0].Paths[1].Stage = "address not allowed"
+	if got := failing(&gateway); len(got) != 2 {
+		t.Errorf("gateway with two failing paths: %q", got)
+	}
+}
+
+// daemonAt answers at a control socket until the test ends.
+func daemonAt(t *testing.T, h control.Handlers) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "robot.sock")
+	srv, err := control.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, h) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return socket
+}
+
+// command runs fogplr in this process.
+func command(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestStatusCommand(t *testing.T) {
+	s := robotStatus()
+	socket := daemonAt(t, control.Handlers{Status: func() tunnel.Status { return s }})
+
+	code, out, errs := command("status", "--socket", socket)
+	if code != 0 || !strings.HasPrefix(out, "robot stretch  not ready  plr0 ") || errs != "" {
+		t.Errorf("status: %d, %q, %q", code, out, errs)
+	}
+	code, out, errs = command("status", "--socket", socket, "--json", "--check")
+	var got tunnel.Status
+	if err := json.Unmarshal([]byte(out), &got); err != nil || !reflect.DeepEqual(got, s) {
+		t.Errorf("JSON: %v, %+v", err, got)
+	}
+	if code != 1 || strings.Count(errs, "\n") != 5 || !strings.HasPrefix(errs, "fogplr: robot stretch is not ready\n") {
+		t.Errorf("check: %d, %q", code, errs)
+	}
+	s.Ready, s.Peers, s.Carriers = true, nil, nil
+	if code, _, errs := command("status", "--socket", socket, "--check"); code != 0 || errs != "" {
+		t.Errorf("check of a good node: %d, %q", code, errs)
+	}
+}
+
+func TestReloadCommand(t *testing.T) {
+	var answer error
+	socket := daemonAt(t, control.Handlers{Reload: func() error { return answer }})
+	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use.\n" || errs != "" {
+		t.Errorf("reload: %d, %q, %q", code, out, errs)
+	}
+	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"reloaded": true`) {
+		t.Errorf("reload --json: %d, %q", code, out)
+	}
+	answer = errors.New("robot.toml:3: mtu: found 1")
+	if code, out, errs := command("reload", "--socket", socket); code != 1 || out != "" || errs != "fogplr: the new configuration is not in use:\nrobot.toml:3: mtu: found 1\n" {
+		t.Errorf("refused reload: %d, %q, %q", code, out, errs)
+	}
+}
+
+func TestCleanupRefusesWhileTheDaemonRuns(t *testing.T) {
+	socket := daemonAt(t, control.Handlers{})
+	file := filepath.Join(t.TempDir(), "gateway.toml")
+	if err := os.WriteFile(file, []byte("name='w'\naddress='10.77.0.11/16'\ncontrol_socket='"+socket+"'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := command("cleanup", "--config", file)
+	if code != 1 || out != "" || !strings.Contains(errs, "the daemon at "+socket+" is running") || !strings.Contains(errs, "--force") {
+		t.Errorf("%d, %q, %q", code, out, errs)
+	}
+}
+
+func TestShellQuote(t *testing.T) {
+	for in, want := range map[string]string{
+		"file:///run/x.xml": "file:///run/x.xml", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "ä": "'ä'",
+	} {
+		if got := shellQuote(in); got != want {
+			t.Errorf("shellQuote(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 999949: "999.9 kB", 999950: "1.0 MB", 1e12: "1.0 TB", 1 << 63: "9223372.0 TB"} {
+		if got := size(n); got != want {
+			t.Errorf("size(%d) = %s, want %s", n, got, want)
+		}
+	}
+	for seconds, want := range map[float64]string{0: "0s", 0.04: "0s", 4.25: "4.3s", 75.4: "1m15s", 3600: "1h0m", 93784: "1d2h"} {
+		if got := age(seconds); got != want {
+			t.Errorf("age(%v) = %s, want %s", seconds, got, want)
+		}
+	}
+}
