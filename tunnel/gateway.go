@@ -124,6 +124,10 @@ func (g *Gateway) heard(l *link, now time.Time) {
 	defer g.mu.Unlock()
 	first := !l.hearing.Live(now)
 	l.hearing.Heard(now)
+	if g.wrongAddress[l.peer.name] {
+		delete(g.wrongAddress, l.peer.name)
+		g.cfg.Log.Info("The robot sends from its own overlay address now.", "robot", l.peer.name)
+	}
 	if first {
 		g.choose(l.peer, now)
 		g.cfg.Log.Info("Path up.", "robot", l.peer.name, "carrier", l.carrier)
@@ -189,10 +193,10 @@ func (g *Gateway) Status() Status {
 		st.Up, st.LastProof = l.hearing.Live(now), ago(l.hearing.Last(), now)
 		st.Endpoint = sessions[g.keys[l]].endpoint
 		switch {
-		case st.Up:
+		case st.Up, l.hearing.Last().IsZero() && !g.wrongAddress[l.peer.name]: // a robot may have fewer carriers
 		case g.wrongAddress[l.peer.name]:
 			st.Stage, st.Hint = path.StageAddressNotAllowed.String(), g.wrongAddressWarning(l.peer)
-		default:
+		case st.LastProof >= 0: // a slot that was never heard need not be in use
 			st.Stage = path.StageNoReply.String()
 		}
 	})
