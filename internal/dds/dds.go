@@ -72,8 +72,8 @@ func (o Overlay) FastDDS() string {
 	data := struct {
 		Overlay
 		Type, Kind, Multicast string
-		Message               int
-	}{o, "UDPv4", "udpv4", "239.255.0.1", max(o.message(), minFastMessage)}
+		Message, Segment      int
+	}{o, "UDPv4", "udpv4", "239.255.0.1", max(o.message(), minFastMessage), segment}
 	var v6 bool
 	if data.Addresses, v6 = o.family(); v6 {
 		data.Type, data.Kind, data.Multicast = "UDPv6", "udpv6", "ff1e::ffff:efff:1"

@@ -14,4 +14,8 @@ const (
 	// what it says of a participant, so with less it finds nobody: at 548 it did
 	// not, at 600 it did, and names and user data need their room.
 	minFastMessage = 1200
+	// segment is the memory that every Fast DDS participant reserves for the
+	// transport that is there for its limit alone (Fast DDS: 512 KiB). It must
+	// hold one message.
+	segment = 64 << 10
 )
