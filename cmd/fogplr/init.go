@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/files"
 	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/routing"
 )
@@ -174,8 +175,12 @@ func (c initFlags) write(a *app, file, text string, problem error, whither strin
 	if err != nil {
 		return err
 	}
-	if err := writeConfig(file, text, c.Force); err != nil {
-		return err
+	put := files.Create
+	if c.Force {
+		put = files.Replace
+	}
+	if err := put(file, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("cannot write the configuration: %w", err)
 	}
 	out.NewKey, out.Block = fresh, block(k)
 	c.tell(a.stderr, out, whither)
@@ -210,26 +215,4 @@ func nodeKey(stderr io.Writer, file string) (k keys.Private, fresh bool, err err
 		fmt.Fprintln(stderr, "fogplr:", warning)
 	}
 	return k, false, err
-}
-
-// writeConfig makes file appear with its whole text.
-func writeConfig(file, text string, force bool) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".")
-	if err != nil {
-		return fmt.Errorf("cannot write the configuration: %w", err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(text)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
-	switch {
-	case err != nil:
-	case force:
-		err = os.Rename(tmp.Name(), file)
-	default:
-		err = os.Link(tmp.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the configuration: %w", err)
-	}
-	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fogplr/fogplr/internal/owner"
+	"github.com/fogplr/fogplr/internal/files"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -66,7 +66,7 @@ func Listen(path string) (*Server, error) {
 
 // listenUnix is called with the lock held, so whatever is at path is stale.
 func listenUnix(path string, lock *os.File) (*net.UnixListener, error) {
-	if err := owner.LikeDir(lock.Name()); err != nil {
+	if err := files.LikeDir(lock.Name()); err != nil {
 		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil {
@@ -81,7 +81,7 @@ func listenUnix(path string, lock *os.File) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(owner.LikeDir(path), os.Chmod(path, 0o660)); err != nil {
+	if err := errors.Join(files.LikeDir(path), os.Chmod(path, 0o660)); err != nil {
 		l.Close()
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+
+	"github.com/fogplr/fogplr/internal/files"
 )
 
 //go:embed *.tmpl
@@ -100,23 +102,10 @@ func Write(dir string, o Overlay) (Files, error) {
 	f := Files{Cyclone: filepath.Join(dir, "cyclonedds.xml"), FastDDS: filepath.Join(dir, "fastdds.xml")}
 	err = os.MkdirAll(dir, 0o755)
 	if err == nil {
-		err = errors.Join(replace(f.Cyclone, o.Cyclone()), replace(f.FastDDS, o.FastDDS()))
+		err = errors.Join(files.Replace(f.Cyclone, []byte(o.Cyclone()), 0o644), files.Replace(f.FastDDS, []byte(o.FastDDS()), 0o644))
 	}
 	if err != nil {
 		return Files{}, fmt.Errorf("cannot write the DDS profiles: %w", err)
 	}
 	return f, nil
-}
-
-func replace(file, content string) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(content)
-	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
 }

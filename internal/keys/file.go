@@ -6,7 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"github.com/fogplr/fogplr/internal/files"
 )
 
 // ReadPrivate reads the private key in file: one line of base64. The warning is
@@ -52,25 +53,14 @@ func openError(file string, err error) error {
 	return fmt.Errorf("cannot read the private key: %w", err)
 }
 
-// WritePrivate writes k to file with mode 0600. It refuses to replace a file
-// unless force is true; a file it replaces is whole at every moment, the old
-// one or the new one.
+// WritePrivate writes k to file with mode 0600. Unless force is true it does not
+// replace a file that is there: then the error wraps fs.ErrExist.
 func WritePrivate(file string, k Private, force bool) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".") // mode 0600
-	if err != nil {
-		return fmt.Errorf("cannot write the private key: %w", err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(k.Base64() + "\n")
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err != nil {
-		return fmt.Errorf("cannot write the private key: %w", err)
-	}
+	put := files.Create
 	if force {
-		err = os.Rename(tmp.Name(), file)
-	} else {
-		err = os.Link(tmp.Name(), file)
+		put = files.Replace
 	}
+	err := put(file, []byte(k.Base64()+"\n"), 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists already and is not replaced, since the old key would be lost: %w", file, fs.ErrExist)
 	}

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/fogplr/fogplr/internal/owner"
+	"github.com/fogplr/fogplr/internal/files"
 )
 
 // fileName is the file in the state directory.
@@ -187,40 +187,16 @@ func decode(b []byte) ([]entry, error) {
 	return content.Slots, nil
 }
 
-// write replaces file, which is whole at every moment: the old or the new one.
 func write(file string, entries []entry) error {
 	b, err := json.MarshalIndent(book{bookVersion, entries}, "", "  ")
-	if err != nil {
-		return err
-	}
-	dir := filepath.Dir(file)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot keep the carriers' slots: %w", err)
-	}
-	tmp, err := os.CreateTemp(dir, "."+fileName+".")
-	if err != nil {
-		return fmt.Errorf("cannot keep the carriers' slots: %w", err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(append(b, '\n'))
-	err = errors.Join(err, owner.LikeDir(tmp.Name()), tmp.Sync(), tmp.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), file)
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = files.Replace(file, append(b, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep the carriers' slots: %w", err)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
