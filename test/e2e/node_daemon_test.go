@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/fogplr/fogplr/internal/control"
 	"github.com/fogplr/fogplr/test/deploy"
 	"github.com/fogplr/fogplr/test/lab"
+	"github.com/fogplr/fogplr/tunnel"
 )
 
 // A second daemon on the same socket, or with another socket on the same TUN
@@ -58,7 +60,7 @@ func TestNodeSecondDaemon(t *testing.T) {
 	if report == nil || len(report.Lost) > 0 || report.Duplicates > 0 {
 		t.Errorf("the first daemons were disturbed: %v", report)
 	}
-	same(t, "the network configuration", before, kernelNet(t, r.lab.Node))
+	unchanged(t, "the network configuration", before, kernelNet(t, r.lab.Node))
 	if said := read(t, r.Log())[logged:]; said != "" {
 		t.Errorf("the first robot noticed: %s", said)
 	}
@@ -124,11 +126,14 @@ func TestNodeNotifies(t *testing.T) {
 			if s.Ready != (m.Role == "gateway") {
 				t.Errorf("status says ready=%v", s.Ready)
 			}
-			for _, c := range s.Carriers {
-				if c.Usable || !strings.Contains(c.Problem, c.Interface) {
-					t.Errorf("carrier %s: usable=%v, problem %q", c.Interface, c.Usable, c.Problem)
+			waitStatus(t, m.Member, "what is wrong with the carriers", patience, func(s *tunnel.Status) error {
+				for _, c := range s.Carriers {
+					if c.Usable || !strings.Contains(c.Problem, c.Interface) {
+						return fmt.Errorf("carrier %s: usable=%v, problem %q", c.Interface, c.Usable, c.Problem)
+					}
 				}
-			}
+				return nil
+			})
 			for range 3 {
 				n.wait(t, "WATCHDOG=1")
 			}

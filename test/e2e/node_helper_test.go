@@ -120,8 +120,8 @@ func kernelNet(t testing.TB, n *lab.Node) []string {
 	return lines
 }
 
-// same fails the test for every line that is in only one of two lists.
-func same(t testing.TB, what string, before, after []string) {
+// unchanged fails the test for every line that is in only one of two lists.
+func unchanged(t testing.TB, what string, before, after []string) {
 	t.Helper()
 	for _, l := range before {
 		if !slices.Contains(after, l) {

@@ -97,7 +97,7 @@ func leavesNothing(t *testing.T, n *lab.Node, m *deploy.Member, f func()) {
 	t.Helper()
 	before := kernelNet(t, n)
 	f()
-	same(t, "left behind", before, kernelNet(t, n))
+	unchanged(t, "left behind", before, kernelNet(t, n))
 	if _, err := os.Stat(m.Socket()); err == nil {
 		t.Errorf("left behind: %s", m.Socket())
 	}
@@ -127,7 +127,7 @@ func asNobody(t *testing.T, w *world) {
 	before := kernelNet(t, r.lab.Node)
 	try(t, r.lab.Node, "setpriv", "--reuid", "nobody", "--clear-groups", "--inh-caps=-all", binary, "robot", "--config", filepath.Join(dir, "robot.toml")).
 		wants(t, "robot as nobody", 1, lacks)
-	same(t, "left behind", before, kernelNet(t, r.lab.Node))
+	unchanged(t, "left behind", before, kernelNet(t, r.lab.Node))
 	if _, err := os.Stat(filepath.Join(dir, "run", "robot.sock")); err == nil {
 		t.Error("left behind: the control socket")
 	}

@@ -95,3 +95,24 @@ func TestNodeStages(t *testing.T) {
 		try(t, g.lab.Node, program(t), "status", "--check", "--socket", g.Socket()).wants(t, g.Name+": status --check when all is well", 0)
 	}
 }
+
+// A gateway stops complaining about a robot's address once the robot is mended.
+func TestNodeAddressMended(t *testing.T) {
+	w := build(t, options{Options: lab.Options{Gateways: []string{"west"}}})
+	r, g := w.robots[0], w.gateways[0]
+	edit(t, r.Member, `"10.77.0.2/16"`, `"10.77.0.3/16"`)
+	must(t, w.fleet.Start(lasting(t)))
+	waitStatus(t, g.Member, "the gateway's warning", patience, func(s *tunnel.Status) error {
+		return mentions(strings.Join(s.Warnings, "\n"), "Robot robot ", "10.77.0.2")
+	})
+	check := []string{"status", "--check", "--socket", g.Socket()}
+	try(t, g.lab.Node, program(t), check...).wants(t, "status --check of the gateway", 1, "robot")
+	must(t, r.Stop())
+	edit(t, r.Member, `"10.77.0.3/16"`, `"10.77.0.2/16"`)
+	must(t, r.Start(lasting(t)))
+	must(t, r.WaitUp(t.Context()))
+	if s := status(t, g.Member); len(s.Warnings) > 0 {
+		t.Errorf("the gateway still warns: %q", s.Warnings)
+	}
+	try(t, g.lab.Node, program(t), check...).wants(t, "status --check of the gateway", 0)
+}

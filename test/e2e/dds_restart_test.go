@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// quick is how soon calls must flow again after a restart. About 1 s is usual;
+// the machine may be busy.
+const quick = 3 * time.Second
+
+// While calls go on at 30 Hz, the robot's daemon is restarted, then a gateway is
+// killed and started again. The DDS programs find each other once, at the
+// beginning, and never again; requests from outside the gaps are all answered.
+func TestDDSRestarts(t *testing.T) {
+	w := start(t, options{})
+	r, west := w.robots[0], w.gateways[0]
+	index := indexOf(t, r)
+	var clients []*calls
+	for _, v := range vendors {
+		for _, g := range w.gateways {
+			serve(t, g, v)
+		}
+		clients = append(clients, startCalls(t, r, v, "--servers", "2", "--count", "0", "--lost-after-ms", "4000"))
+	}
+	for _, c := range clients {
+		c.await(t, "west", time.Now())
+		c.await(t, "east", time.Now())
+	}
+	time.Sleep(time.Second) // for the end of discovery
+	onRobot := recordPLR0(t, w, r.lab.Node, "restart")
+	onWest := recordPLR0(t, w, west.lab.Node, "restart")
+
+	gap := func(what string, down, up func() error, by string) (from, to time.Time) {
+		t.Helper()
+		from = time.Now()
+		must(t, down())
+		gone := time.Now()
+		must(t, up())
+		back := time.Now()
+		for i, c := range clients {
+			after := c.await(t, by, back)
+			to = time.Now()
+			t.Logf("%s, %s: %v to stop, %v to start, calls flow %v after that", what, vendors[i].name,
+				gone.Sub(from).Round(time.Millisecond), back.Sub(gone).Round(time.Millisecond), after.Round(time.Millisecond))
+			if after > quick {
+				t.Errorf("%s, %s: calls flow again only %v after the start", what, vendors[i].name, after)
+			}
+		}
+		return from, to
+	}
+	ctx := lasting(t)
+	from, to := gap("robot restarted", r.Stop, func() error { return r.Start(ctx) }, "")
+	if now := indexOf(t, r); now != index {
+		t.Errorf("plr0 had the index %d and has %d", index, now)
+	}
+	// WireGuard allows one handshake in 5 s; a gateway that is back so soon after
+	// the last one has to wait for the robot to give its path up, after 3 s.
+	time.Sleep(time.Until(to.Add(5 * time.Second)))
+	gap("gateway killed and started", west.Kill, func() error { return west.Start(ctx) }, "west")
+
+	seen := map[string][]ddsPacket{"robot": onRobot(), "west": onWest()}
+	for i, c := range clients {
+		must(t, c.Stop(patience))
+		s := c.finish(t)
+		t.Logf("%s: %+v", vendors[i].name, s)
+		// A KEEP_LAST 10 writer forgets what it could not send during a gap; the
+		// rest arrives. The other gateway's gap is no gap for the calls.
+		for _, e := range c.soFar() {
+			sent := time.Unix(0, int64(e.T*1e9))
+			if e.Lost && (sent.Before(from.Add(-100*time.Millisecond)) || sent.After(to)) {
+				t.Errorf("%s: lost the request sent %v after the robot's stop began; its gap was %v", vendors[i].name, sent.Sub(from), to.Sub(from))
+			}
+		}
+		if s.Lost > int64(to.Sub(from).Seconds()*30)+1 {
+			t.Errorf("%s: %d requests lost in a gap of %v", vendors[i].name, s.Lost, to.Sub(from))
+		}
+	}
+	for at, packets := range seen {
+		rediscovered(t, at, packets)
+	}
+}
+
+// rediscovered fails the test if a capture has endpoint descriptions, or an
+// announcement of a participant that is not also before the middle.
+func rediscovered(t *testing.T, at string, packets []ddsPacket) {
+	t.Helper()
+	first := packets[0].at
+	known := map[string]bool{}
+	for i := range packets {
+		p := &packets[i]
+		for _, d := range p.data {
+			switch d.writer {
+			case sedpPublications, sedpSubscriptions:
+				t.Errorf("%s: an endpoint is described anew %v after the beginning, from %v to %v", at, p.at.Sub(first), p.src, p.dst)
+			default:
+				known[d.prefix] = true
+			}
+		}
+	}
+	t.Logf("%s: %d packets, %d participants", at, len(packets), len(known))
+}
+
+// indexOf is the index of a robot's plr0.
+func indexOf(t testing.TB, r *robot) int {
+	t.Helper()
+	link, err := r.lab.Netlink().LinkByName("plr0")
+	must(t, err)
+	return link.Attrs().Index
+}
