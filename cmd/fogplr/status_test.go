@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/fogplr/fogplr/internal/control"
@@ -182,6 +186,33 @@ func TestCleanupRefusesWhileTheDaemonRuns(t *testing.T) {
 	code, out, errs := command("cleanup", "--config", file)
 	if code != 1 || out != "" || !strings.Contains(errs, "the daemon at "+socket+" is running") || !strings.Contains(errs, "--force") {
 		t.Errorf("%d, %q, %q", code, out, errs)
+	}
+}
+
+func TestShareWireGuardDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wireguard")
+	err := shareWireGuardDir(dir, "no-such-user")
+	if err == nil || !strings.Contains(err.Error(), "no user no-such-user") {
+		t.Errorf("unknown user: %v", err)
+	}
+	err = shareWireGuardDir(dir, "nobody")
+	if os.Geteuid() != 0 {
+		if err == nil {
+			t.Error("only root can share a folder with another user")
+		}
+		return
+	}
+	info, statErr := os.Stat(dir)
+	if err != nil || statErr != nil {
+		t.Fatal(err, statErr)
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if info.Mode() != fs.ModeDir|fs.ModeSticky|0o775 || owner.Uid != 0 || fmt.Sprint(owner.Gid) != u.Gid {
+		t.Errorf("mode %v, owner %d:%d; want dtrwxrwxr-x 0:%s", info.Mode(), owner.Uid, owner.Gid, u.Gid)
 	}
 }
 
