@@ -26,9 +26,13 @@ type vendor struct {
 	name   string
 	prefix string // of the programs' names
 	domain string // its own, so that both vendors can run at once
+	ttl1   bool   // its multicast has a time to live of 1
 }
 
-var vendors = []vendor{{"Cyclone DDS", "", "0"}, {"Fast DDS", "fast_", "1"}}
+var vendors = []vendor{
+	{name: "Cyclone DDS", domain: "0"},
+	{name: "Fast DDS", prefix: "fast_", domain: "1", ttl1: true},
+}
 
 // ddsEnv is the environment that points DDS programs of a member's node at plr0:
 // what `eval "$(fogplr env)"` sets. All nodes share one file system, so each has

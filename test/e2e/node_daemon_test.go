@@ -193,6 +193,8 @@ func TestNodeReload(t *testing.T) {
 		if err := control.Reload(ctx, m.Socket()); err == nil || !strings.Contains(err.Error(), m.Config()+":") || !strings.Contains(err.Error(), "nonsense") {
 			t.Errorf("reload of a broken file: %v", err)
 		}
+		try(t, r.lab.Node, program(t), "reload", "--socket", m.Socket()).
+			wants(t, "fogplr reload of a broken file", 1, m.Config()+":", "nonsense")
 		logged := len(read(t, m.Log()))
 		must(t, unix.Kill(m.Pid(), unix.SIGHUP))
 		eventually(t, "the log tells of the broken file", func() error {

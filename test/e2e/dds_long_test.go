@@ -1,0 +1,67 @@
+//go:build long
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/fogplr/fogplr/test/lab"
+)
+
+// For ten minutes carriers go silent and gateways die and come back, one of each
+// at a time, while both vendors call at 30 Hz: no call is lost, and no daemon
+// grows.
+func TestLongDDSCampaign(t *testing.T) {
+	const length = 10 * time.Minute
+	link := lab.CarrierOptions{Up: lab.RoundTrip(40*time.Millisecond, 5*time.Millisecond, 0.01), Down: lab.RoundTrip(40*time.Millisecond, 5*time.Millisecond, 0.01)}
+	w := start(t, options{Options: lab.Options{Carriers: []lab.CarrierOptions{link, link, link}, Seed: 1}})
+	r := w.robots[0]
+	var clients []*calls
+	for _, v := range vendors {
+		for _, g := range w.gateways {
+			serve(t, g, v)
+		}
+		clients = append(clients, startCalls(t, r, v, "--servers", "2", "--count", "0", "--settle-ms", "500"))
+	}
+	for _, c := range clients {
+		c.await(t, "west", time.Now())
+		c.await(t, "east", time.Now())
+	}
+	files, threads := use(t, r.Member)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	pause := func(most time.Duration) { time.Sleep(time.Duration(rnd.Int64N(int64(most)))) }
+	began := time.Now()
+	for time.Since(began) < length {
+		c := r.lab.Carriers[rnd.IntN(len(r.lab.Carriers))]
+		g := w.gateways[rnd.IntN(len(w.gateways))]
+		must(t, c.Link.BlackHole(true))
+		pause(4 * time.Second)
+		must(t, g.Kill())
+		pause(4 * time.Second)
+		must(t, g.Start(lasting(t)))
+		pause(4 * time.Second)
+		must(t, c.Link.BlackHole(false))
+		must(t, r.WaitUp(t.Context()))
+	}
+	ended := time.Now()
+	files2, threads2 := use(t, r.Member)
+	t.Logf("robot: %d to %d files, %d to %d threads, %d MB", files, files2, threads, threads2, memoryOf(t, r.Member)>>20)
+	if files2 > files+3 || threads2 > threads+10 {
+		t.Errorf("the robot grew: %d to %d files, %d to %d threads", files, files2, threads, threads2)
+	}
+	time.Sleep(time.Second)
+	for i, c := range clients {
+		wait := longestWait(c.soFar(), began, ended)
+		must(t, c.Stop(patience))
+		s := c.finish(t)
+		t.Logf("%s: %+v; at most %v between two replies", vendors[i].name, s, wait.Round(time.Millisecond))
+		if s.Lost > 0 || s.Requests-s.Replies > 6 {
+			t.Errorf("%s: %+v", vendors[i].name, s)
+		}
+	}
+}
+
+// A thousand link changes cost nothing that stays.
+func TestLongNodeLeak(t *testing.T) { flap(t, 1000) }
