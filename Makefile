@@ -5,7 +5,7 @@
 
 export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help build apps needs demo check test test-long bench-speed install uninstall clean
 
