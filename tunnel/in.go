@@ -26,6 +26,8 @@ type inward struct {
 	// and must not call back.
 	onProbe func(*link, path.Probe, time.Time)
 	onReply func(*link, path.Reply, time.Time)
+	// woken is called when traffic with a peer begins after a pause.
+	woken func()
 	// heard is called with mu held for every batch that a path brought.
 	heard func(*link, time.Time)
 
@@ -39,7 +41,7 @@ type inward struct {
 }
 
 func newInward(host tun.Device, own []netip.Addr, peers []*peer, log *slog.Logger, start time.Time) *inward {
-	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link)}
+	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link), woken: func() {}}
 	for _, p := range peers {
 		for _, l := range p.links {
 			if l != nil {
@@ -124,7 +126,9 @@ func (in *inward) data(l *link, t *replicate.Tag, p []byte, offset int, now time
 	if l.peer.elim.Accept(t.Epoch, t.Seq, now) != replicate.Pass {
 		return
 	}
-	l.peer.traffic.Store(int64(now.Sub(in.start)))
+	if l.peer.busy(now.Sub(in.start)) {
+		in.woken()
+	}
 	n := len(in.pass)
 	if in.store[n] == nil {
 		in.store[n] = make([]byte, offset+hostBuffer)

@@ -151,3 +151,20 @@ func BenchmarkIn(b *testing.B) {
 		in.deliver(all, testOffset)
 	}
 }
+
+func TestInWakesAfterAPause(t *testing.T) {
+	in, _, p := testInward(t)
+	in.start = time.Now().Add(-2 * trafficPause)
+	wakes := 0
+	in.woken = func() { wakes++ }
+	in.deliver(frames(t, p, 1, 2, 0, 1), testOffset)
+	in.deliver(frames(t, p, 3, 1, 0), testOffset)
+	if wakes != 1 {
+		t.Errorf("data that came after a pause woke the prober %d times, want once", wakes)
+	}
+	p.traffic.Store(0)
+	in.deliver(frames(t, p, 4, 1, 0), testOffset)
+	if wakes != 2 {
+		t.Error("data after another pause did not wake the prober")
+	}
+}

@@ -25,7 +25,7 @@ type outward struct {
 	pool   *batchPool
 	log    *slog.Logger
 	start  time.Time
-	// woken is called when traffic to a peer begins after a pause.
+	// woken is called when traffic with a peer begins after a pause.
 	woken func()
 
 	packets, bytes, local, noPeer, noPath, notAllowed atomic.Uint64
@@ -110,7 +110,7 @@ func (o *outward) add(b *batch, p []byte) {
 
 // number adds an item for one peer if any path to it carries.
 func (o *outward) number(b *batch, to *peer, off, size int) {
-	if now := int64(b.at.Sub(o.start)); now-to.traffic.Swap(now) > int64(trafficPause) {
+	if to.busy(b.at.Sub(o.start)) {
 		o.woken()
 	}
 	slots := uint8(to.carries.Load())

@@ -57,6 +57,12 @@ type link struct {
 	expired int64
 }
 
+// busy notes that data went to or came from the peer at that time since the
+// node's start, and reports whether it is the first after a pause.
+func (p *peer) busy(at time.Duration) (first bool) {
+	return at-time.Duration(p.traffic.Swap(int64(at))) > trafficPause
+}
+
 // may reports whether the peer owns the inner address a.
 func (p *peer) may(a netip.Addr) bool {
 	for _, own := range p.addrs {

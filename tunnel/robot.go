@@ -99,7 +99,7 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 	if r.node, err = newNode(cfg.Common, host, peers); err != nil {
 		return nil, err
 	}
-	r.out.woken = r.wake
+	r.out.woken, r.in.woken = r.wake, r.wake
 	r.in.onProbe = func(*link, path.Probe, time.Time) {}
 	r.in.onReply = r.replied
 	r.in.heard = func(*link, time.Time) {}
