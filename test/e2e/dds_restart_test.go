@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// quick is how soon calls must flow again after a restart. About 1 s is usual;
-// the machine may be busy.
-const quick = 3 * time.Second
+// quick is how soon calls must flow again after a restart. Half a second is
+// usual, the machine may be busy, and giving a path up takes 3 s.
+const quick = 2500 * time.Millisecond
 
 // While calls go on at 30 Hz, the robot's daemon is restarted, then a gateway is
 // killed and started again. The DDS programs find each other once, at the

@@ -16,17 +16,30 @@ import (
 // memory.
 func TestNodeLeak(t *testing.T) { flap(t, 50) }
 
-// flap takes a carrier down and up n times.
+// flap takes a carrier down and up n times, and every fifth time unplugs it and
+// plugs in another of the same name.
 func flap(t *testing.T, n int) {
 	const mostMemory = 150 << 20
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	r, g := w.robots[0], w.gateways[0]
-	via := r.lab.Carriers[1].Router.String()
+	c := r.lab.Carriers[1]
+	i := 0
 	cycle := func() {
-		must(t, r.lab.Down("cell-b"))
-		time.Sleep(20 * time.Millisecond)
-		must(t, r.lab.Up("cell-b"))
-		must(t, r.lab.AddRoute("default", via, "cell-b", 101))
+		i++
+		if i%5 == 0 {
+			must(t, w.Remove(c.Link))
+			time.Sleep(20 * time.Millisecond)
+			var err error
+			c.Link, err = w.Link(r.lab.Node, c.Interface, w.Inet, "up-b", lab.LinkParams{})
+			must(t, err)
+			must(t, r.lab.AddAddress(c.Interface, c.Address.String()))
+			must(t, w.Inet.AddAddress("up-b", c.Router.String()+"/24"))
+		} else {
+			must(t, r.lab.Down(c.Interface))
+			time.Sleep(20 * time.Millisecond)
+			must(t, r.lab.Up(c.Interface))
+		}
+		must(t, r.lab.AddRoute("default", c.Router.String(), c.Interface, 101))
 		time.Sleep(60 * time.Millisecond)
 	}
 	for range 5 {
@@ -35,14 +48,11 @@ func flap(t *testing.T, n int) {
 	waitPath(t, r, "west", "cell-b", true)
 	fds, threads := use(t, r.Member)
 	gfds, gthreads := use(t, g.Member)
-	ups := 0
-	for i := range n {
-		cycle()
-		if i%10 == 9 {
-			if waitPath(t, r, "west", "cell-b", true) < patience {
-				ups++
-			}
+	for range n / 10 {
+		for range 10 {
+			cycle()
 		}
+		waitPath(t, r, "west", "cell-b", true)
 	}
 	fds2, threads2 := use(t, r.Member)
 	gfds2, gthreads2 := use(t, g.Member)
