@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -105,10 +104,11 @@ func (x *gaps) suffer(t *testing.T, a accident, times int) {
 		r := flow.wait(t)
 		twin.add(twinFlow.wait(t))
 		must(t, a.mend(x))
+		mended := time.Now()
 		r.complete(t, a.name)
 		after.add(r)
 		waitPath(t, x.r, x.g.Name, x.victim.Interface, true)
-		x.proven(t)
+		provenSince(t, x.r, x.g, x.victim.Interface, mended)
 	}
 	x.spared(t)
 	after.notSlower(t, a.name, twin, x.calm, x.alone)
@@ -125,19 +125,6 @@ func (x *gaps) spared(t testing.TB) {
 			t.Errorf("the emulated link that should lose nothing did: %+v", c)
 		}
 	}
-}
-
-// proven waits until the victim has answered a probe after the accident.
-func (x *gaps) proven(t testing.TB) {
-	t.Helper()
-	began := time.Now()
-	eventually(t, "proof of "+x.victim.Interface, func() error {
-		p := pathOf(t, status(t, x.r.Member), x.g.Name, x.victim.Interface)
-		if proof := time.Duration(p.LastProof * float64(time.Second)); proof < 0 || proof > time.Since(began) {
-			return errors.New("none yet")
-		}
-		return nil
-	})
 }
 
 // A carrier that dies, silently or not, or fills up, delays and loses nothing on
