@@ -33,8 +33,9 @@ type RobotPeer struct {
 // Gateway is a gateway's end of the tunnel.
 type Gateway struct {
 	*node
-	cfg GatewayConfig
-	wg  *wireguard
+	cfg   GatewayConfig
+	queue *queue
+	wg    *wireguard // it is up before this is set: In must not need it
 	// links by WireGuard peer, to name who claimed a wrong address.
 	byPeer map[*device.Peer]*link
 	keys   map[*link]Key
@@ -77,11 +78,11 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	g.in.onProbe = g.probed
 	g.in.onReply = func(*link, path.Reply, time.Time) {}
 	g.in.heard = g.heard
-	q := newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
-	g.out.queues = []*queue{q}
+	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
+	g.out.queues = []*queue{g.queue}
 	b := newBind(socketOptions{mark: cfg.Mark}, true, answerSTUN())
 	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort, wgPeers,
-		newMemTUN("fogplr-gw", cfg.frameMTU(), q, g.in.deliver), b, g.refused, cfg.Log)
+		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b, g.refused, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("UDP port %d: %w", cfg.ListenPort, err)
 	}
@@ -143,7 +144,7 @@ func (g *Gateway) probed(l *link, m path.Probe, now time.Time) {
 	g.mu.Unlock()
 	var answer [path.ReplyLen]byte
 	path.Reply{ID: m.ID, LossOut: l.loss.Share()}.Put(answer[:])
-	g.sendControl(g.wg.queue, l, replicate.Reply, answer[:], now)
+	g.sendControl(g.queue, l, replicate.Reply, answer[:], now)
 }
 
 // choose decides which paths to a robot carry: those that were heard within
