@@ -39,9 +39,6 @@ type Gateway struct {
 	// links by WireGuard peer, to name who claimed a wrong address.
 	byPeer map[*device.Peer]*link
 	keys   map[*link]Key
-
-	// Guarded by node.mu.
-	wrongAddress map[string]bool // robots that claimed another's address
 }
 
 // NewGateway opens the gateway's port and starts its WireGuard device on host,
@@ -51,7 +48,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), wrongAddress: make(map[string]bool)}
+	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key)}
 	var peers []*peer
 	var wgPeers []wgPeer
 	seen := map[Key]string{}
@@ -125,8 +122,8 @@ func (g *Gateway) heard(l *link, now time.Time) {
 	defer g.mu.Unlock()
 	first := !l.hearing.Live(now)
 	l.hearing.Heard(now)
-	if g.wrongAddress[l.peer.name] {
-		delete(g.wrongAddress, l.peer.name)
+	if l.peer.wrongAddress {
+		l.peer.wrongAddress = false
 		g.cfg.Log.Info("The robot sends from its own overlay address now.", "robot", l.peer.name)
 	}
 	if first {
@@ -169,15 +166,16 @@ func (g *Gateway) choose(p *peer, now time.Time) {
 	p.carries.Store(live)
 }
 
-// refused takes note of a robot whose frames claim another node's address.
+// refused takes note of a robot whose frames claim another node's address. One
+// that does so by turns must not fill the log.
 func (g *Gateway) refused(from *device.Peer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.byPeer[from]
-	if l == nil || g.wrongAddress[l.peer.name] {
+	if l == nil || l.peer.wrongAddress || !l.peer.told.allow(warningsPerSecond, time.Now()) {
 		return
 	}
-	g.wrongAddress[l.peer.name] = true
+	l.peer.wrongAddress = true
 	g.cfg.Log.Warn(g.wrongAddressWarning(l.peer))
 }
 
@@ -194,8 +192,8 @@ func (g *Gateway) Status() Status {
 		st.Up, st.LastProof = l.hearing.Live(now), ago(l.hearing.Last(), now)
 		st.Endpoint = sessions[g.keys[l]].endpoint
 		switch {
-		case st.Up, l.hearing.Last().IsZero() && !g.wrongAddress[l.peer.name]: // a robot may have fewer carriers
-		case g.wrongAddress[l.peer.name]:
+		case st.Up:
+		case l.peer.wrongAddress:
 			st.Stage, st.Hint = path.StageAddressNotAllowed.String(), g.wrongAddressWarning(l.peer)
 		case st.LastProof >= 0: // a slot that was never heard need not be in use
 			st.Stage = path.StageNoReply.String()
@@ -204,7 +202,7 @@ func (g *Gateway) Status() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range g.peers {
-		if g.wrongAddress[p.name] {
+		if p.wrongAddress {
 			s.Warnings = append(s.Warnings, g.wrongAddressWarning(p))
 		}
 	}

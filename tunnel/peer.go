@@ -28,6 +28,10 @@ type peer struct {
 	// Guarded by inward.mu.
 	elim   *replicate.Eliminator
 	latent replicate.LatentDetector
+
+	// Guarded by node.mu, gateway only.
+	wrongAddress bool      // it claims another node's address
+	told         rateLimit // of that
 }
 
 // link is this node's end of one path.
