@@ -58,7 +58,7 @@ func (r *Robot) probe(c *carrier, now time.Time) time.Time {
 			l.expired = c.wg.sessions()[r.cfg.Gateways[i].Key].handshake
 		}
 		if do.Handshake {
-			c.wg.handshake(r.cfg.Gateways[i].Key, do.Expire)
+			c.wg.handshake(r.cfg.Gateways[i].Key, r.cfg.Gateways[i].Endpoint, do.Expire)
 		}
 		if do.Probe {
 			var m [path.ProbeLen]byte

@@ -132,10 +132,12 @@ func (w *wireguard) sessions() map[Key]wgSession {
 	return all
 }
 
-// handshake starts one with the peer. With expire, the keys in use are given up
-// first, which also lifts wireguard-go's limit of one initiation in 5 s. What
-// waits for a session is dropped: it is stale.
-func (w *wireguard) handshake(key Key, expire bool) {
+// handshake starts one with the peer at to. With expire, the keys in use are
+// given up first, which also lifts wireguard-go's limit of one initiation in 5 s;
+// and so is the address that the peer last sent from, since whoever delivers a
+// copy of a packet of its from elsewhere sets that. What waits for a session is
+// dropped: it is stale.
+func (w *wireguard) handshake(key Key, to netip.AddrPort, expire bool) {
 	p := w.dev.LookupPeer(device.NoisePublicKey(key))
 	if p == nil {
 		return
@@ -143,6 +145,7 @@ func (w *wireguard) handshake(key Key, expire bool) {
 	p.FlushStagedPackets()
 	if expire {
 		p.ExpireCurrentKeypairs()
+		p.SetEndpointFromPacket(newEndpoint(to))
 	}
 	_ = p.SendHandshakeInitiation(false) // its send cannot fail, see bind.Send
 }

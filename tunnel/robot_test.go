@@ -1,0 +1,25 @@
+package tunnel
+
+import (
+	"net/netip"
+	"testing"
+
+	"golang.zx2c4.com/wireguard/device"
+)
+
+// Somebody on the way who delivers a copy of a gateway's packet from an address
+// of his own makes WireGuard send there. Once he has gone, nothing but a new
+// search leads back.
+func TestSearchGoesToTheConfiguredEndpoint(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.settle()
+	w.stop["gateway0"]()
+	gateway := w.robotCfg[0].Gateways[0]
+	wg := w.robots[0].carriers[0].wg
+	nowhere := newEndpoint(netip.MustParseAddrPort("127.0.0.1:9"))
+	wg.dev.LookupPeer(device.NoisePublicKey(gateway.Key)).SetEndpointFromPacket(nowhere)
+	wg.handshake(gateway.Key, gateway.Endpoint, true)
+	if got := wg.sessions()[gateway.Key].endpoint; got != gateway.Endpoint.String() {
+		t.Errorf("the handshake goes to %s, want %v", got, gateway.Endpoint)
+	}
+}
