@@ -42,8 +42,10 @@ const (
 	// may send.
 	stunPerSecond = 50
 
-	// hostBuffer is the room of one packet on its way to the TUN device: GRO
-	// appends to the first packet of a flow.
+	// hostBuffer is the room of one packet, in bytes, on its way from and to the
+	// TUN device: what GSO splits has the kernel's MTU, which may be another than
+	// ours for a moment, and the library writes beyond less; GRO appends to the
+	// first packet of a flow. Only what is used becomes resident.
 	hostBuffer = 65535
 
 	// warningsPerSecond bounds the log lines that packets can provoke.

@@ -110,7 +110,7 @@ func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address
 // walkOut runs Out until ctx ends. It is an error if the TUN device goes before
 // that: whoever starts the daemon again makes a new one.
 func (n *node) walkOut(ctx context.Context) error {
-	err := n.out.run(n.cfg.MTU)
+	err := n.out.run()
 	if err == nil && ctx.Err() == nil {
 		return fmt.Errorf("%s has gone; was it deleted? A restart of fogplr makes it again", n.cfg.Interface)
 	}

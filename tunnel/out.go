@@ -32,11 +32,11 @@ type outward struct {
 }
 
 // run walks packets out until the TUN device is closed.
-func (o *outward) run(mtu int) error {
+func (o *outward) run() error {
 	bufs := make([][]byte, batchPackets)
 	sizes := make([]int, batchPackets)
 	for i := range bufs {
-		bufs[i] = make([]byte, max(mtu, 1500)+64)
+		bufs[i] = make([]byte, hostBuffer)
 	}
 	var limit rateLimit
 	for {
@@ -49,10 +49,10 @@ func (o *outward) run(mtu int) error {
 		case errors.Is(err, os.ErrClosed):
 			return nil
 		default:
-			// A single packet that the TUN library cannot take (larger than the MTU
-			// we set, an offload it does not know) must not stop the others.
+			// A single packet that the TUN library cannot take (an offload that it
+			// does not know) must not stop the others.
 			if limit.allow(warningsPerSecond, time.Now()) {
-				o.log.Warn("A packet from the TUN device could not be read and is lost. Was its MTU raised by hand?", "err", err)
+				o.log.Warn("A packet from the TUN device could not be read and is lost.", "err", err)
 			}
 			time.Sleep(time.Millisecond) // in case it is not about one packet
 		}

@@ -166,11 +166,15 @@ func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) 
 	return n, nil
 }
 
-// put writes the frame of it for slot and returns its length, 0 if the path is
-// gone or the frame too long for it.
+// put writes the frame of it for slot and returns its length, 0 if the peer has
+// no such path or the frame is too long, which counts as dropped.
 func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) int {
 	l := it.peer.links[slot]
-	if l == nil || replicate.TagLen+it.len > q.frame {
+	if l == nil {
+		return 0
+	}
+	if replicate.TagLen+it.len > q.frame {
+		l.txDropped.Add(1)
 		return 0
 	}
 	l.txSeq++

@@ -112,6 +112,22 @@ func TestQueueDropsTheStaleAndPrefersControl(t *testing.T) {
 	}
 }
 
+func TestQueueDropsWhatIsTooLong(t *testing.T) {
+	var pool batchPool
+	q := newQueue(&pool, 1, 0, 1280, time.Hour)
+	p := testPeer(9, 0)
+	pushPayload(q, p, 1, 1, make([]byte, 1281), time.Now())
+	pushPayload(q, p, 2, 1, make([]byte, 1280), time.Now())
+	bufs, sizes := fillBufs()
+	n, err := q.fill(bufs, sizes, 0)
+	if err != nil || n != 1 || sizes[0] != 1280+replicate.TagLen {
+		t.Errorf("%d frames, the first of %d bytes, error %v; want the second packet alone", n, sizes[0], err)
+	}
+	if n := p.links[0].txDropped.Load(); n != 1 {
+		t.Errorf("tx_dropped is %d, want 1", n)
+	}
+}
+
 func TestQueueCloseWakesItsReader(t *testing.T) {
 	var pool batchPool
 	q := newQueue(&pool, 1, 0, 1280, time.Hour)
