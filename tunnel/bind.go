@@ -47,6 +47,11 @@ func newBind(o socketOptions, fixed bool, stun func(*bind, []byte, netip.AddrPor
 
 // Open implements conn.Bind.
 func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
+	for _, f := range b.families() {
+		f.mu.Lock()
+		f.open = true
+		f.mu.Unlock()
+	}
 	if b.fixed {
 		b.options.port = port
 		if err := b.attach(); err != nil {
@@ -55,11 +60,6 @@ func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 		if port == 0 {
 			port = b.port()
 		}
-	}
-	for _, f := range b.families() {
-		f.mu.Lock()
-		f.open = true
-		f.mu.Unlock()
 	}
 	return []conn.ReceiveFunc{b.receiver(&b.v4), b.receiver(&b.v6)}, port, nil
 }
@@ -102,9 +102,14 @@ func (b *bind) port() uint16 {
 	return 0
 }
 
+// set puts s in the place of the socket there is. After Close nobody would close
+// it any more, so it is closed at once.
 func (f *family) set(s *socket) {
 	f.mu.Lock()
-	old := f.sock.Swap(s)
+	old := s
+	if f.open || s == nil {
+		old = f.sock.Swap(s)
+	}
 	f.mu.Unlock()
 	if old != nil {
 		_ = old.close()

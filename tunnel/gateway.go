@@ -97,10 +97,11 @@ func (g *Gateway) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.walkOut(ctx) })
 	group.Go(func() error {
-		return every(ctx, upkeepInterval, func(now time.Time) {
-			g.upkeep(now)
+		return every(ctx, upkeepInterval, func() {
+			g.upkeep()
 			g.mu.Lock()
 			defer g.mu.Unlock()
+			now := time.Now()
 			for _, p := range g.peers {
 				g.choose(p, now)
 			}

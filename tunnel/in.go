@@ -57,9 +57,9 @@ func newInward(host tun.Device, own []netip.Addr, peers []*peer, log *slog.Logge
 // deliver walks one batch of frames in; each begins at offset. Several
 // WireGuard peers call it at once.
 func (in *inward) deliver(frames [][]byte, offset int) {
-	now := time.Now()
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	now := time.Now() // under the lock, since elimination's time must not go back
 	in.last = nil
 	for _, f := range frames {
 		in.frame(f[offset:], offset, now)

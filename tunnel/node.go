@@ -131,9 +131,10 @@ func (n *node) sendControl(q *queue, l *link, typ replicate.Type, payload []byte
 
 // upkeep rolls the counters of what came in and judges latent errors. It is
 // called every upkeepInterval.
-func (n *node) upkeep(now time.Time) {
+func (n *node) upkeep() {
 	n.in.mu.Lock()
 	defer n.in.mu.Unlock()
+	now := time.Now()
 	for _, p := range n.peers {
 		p.elim.Settle(now)
 		n.judgeLatent(p, now)

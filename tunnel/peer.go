@@ -54,7 +54,6 @@ type link struct {
 	// Guarded by node.mu.
 	machine *path.Machine // robot only
 	hearing path.Hearing  // gateway only
-	usable  bool          // carrier has a route to the peer
 
 	// expired is when the device's last handshake before the last Expire was
 	// (nanoseconds since 1970). The prober only.

@@ -20,27 +20,27 @@ func (r *Robot) prober(ctx context.Context) {
 		case <-timer.C:
 		case <-r.kick:
 		}
-		now := time.Now()
-		next := now.Add(latestPoll)
+		next := time.Now().Add(latestPoll)
 		for _, c := range r.carriers {
-			if at := r.probe(c, now); at.Before(next) {
+			if at := r.probe(c); at.Before(next) {
 				next = at
 			}
 		}
 		r.mu.Lock()
-		r.choose(now)
+		r.choose(time.Now())
 		r.mu.Unlock()
 		timer.Reset(time.Until(next))
 	}
 }
 
 // probe polls the paths of one carrier and returns when to do it again.
-func (r *Robot) probe(c *carrier, now time.Time) time.Time {
-	next := now.Add(latestPoll)
+func (r *Robot) probe(c *carrier) time.Time {
+	next := time.Now().Add(latestPoll)
 	losses := r.lossesIn(c)
-	r.noteSessions(c, now)
+	r.noteSessions(c)
 	for i, l := range c.links {
 		r.mu.Lock()
+		now := time.Now() // the handshakes of the links before took their time
 		if t := r.start.Add(time.Duration(l.peer.traffic.Load())); now.Sub(t) < time.Second && t.After(r.start) {
 			l.machine.Traffic(t)
 		}
@@ -88,7 +88,7 @@ func (r *Robot) lossesIn(c *carrier) []float64 {
 
 // noteSessions tells the machines of paths that are not up whether the device
 // has keys to send with: from a handshake later than the last Expire.
-func (r *Robot) noteSessions(c *carrier, now time.Time) {
+func (r *Robot) noteSessions(c *carrier) {
 	r.mu.Lock()
 	down := false
 	for _, l := range c.links {
@@ -101,6 +101,7 @@ func (r *Robot) noteSessions(c *carrier, now time.Time) {
 	sessions := c.wg.sessions()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now()
 	for i, l := range c.links {
 		if sessions[r.cfg.Gateways[i].Key].handshake != l.expired {
 			l.machine.Session(now)

@@ -167,6 +167,7 @@ func (r *Robot) SetUplink(iface string, u Uplink) {
 func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	rebound := false
 	switch {
 	case u.Index == 0:
 		c.wg.bind.detach()
@@ -177,6 +178,7 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 			u.Problem = fmt.Sprintf("no socket could be opened on %s: %v", c.Interface, err)
 		} else {
 			c.bound = u.Index
+			rebound = true
 		}
 	}
 	if u.Problem != c.uplink.Problem && u.Problem != "" {
@@ -190,11 +192,10 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 	c.uplink = u
 	for i, l := range c.links {
 		ok := c.bound != 0 && u.Problem == "" && i < len(u.Reaches) && u.Reaches[i]
-		if ok && !l.usable {
+		l.machine.Route(ok, now)
+		if rebound { // the gateway must learn the new sockets' ports
 			l.machine.Kick(now)
 		}
-		l.usable = ok
-		l.machine.Route(ok, now)
 	}
 	r.choose(now)
 }
@@ -212,10 +213,10 @@ func (r *Robot) choose(now time.Time) {
 	for _, p := range r.peers {
 		var proven, possible uint32
 		for _, l := range p.links {
-			if l == nil || !l.usable {
+			if l == nil {
 				continue
 			}
-			if l.machine.Carries(now) {
+			if l.machine.Up() {
 				proven |= 1 << l.slot
 			}
 			if l.machine.HasSession(now) {
@@ -298,16 +299,16 @@ func (r *Robot) Status() Status {
 	return s
 }
 
-// every calls f with the time until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func(time.Time)) error {
+// every calls f until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) error {
 	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case now := <-t.C:
-			f(now)
+		case <-t.C:
+			f()
 		}
 	}
 }
