@@ -63,7 +63,8 @@ func DefaultConfig() Config {
 // up, and only a proof ends a silence: a reply to a probe that was sent after
 // the route came and after the last Expire, which killed the keys that older
 // probes were sent with. A session (a key pair exists) without proof is probed
-// for Trust before Expire ends it.
+// for Trust before Expire ends it. While other frames come by a path that is up,
+// its keys and its way back are good, so that a silence may last up to MaxTrust.
 //
 // A silence begins with the last proof or, on an idle path, with a probe. When
 // Poll comes more than 2 s late, this program or machine slept: then silence
@@ -79,6 +80,7 @@ type Machine struct {
 	searchAt    time.Time // when the search began
 	lastTraffic time.Time
 	lastProof   time.Time
+	lastHeard   time.Time
 	promised    time.Time // when the next Poll is due
 
 	// Probes.
@@ -196,6 +198,10 @@ func (m *Machine) Traffic(now time.Time) (wake bool) {
 	m.lastTraffic = now
 	return wake
 }
+
+// Heard says that an authenticated frame of any kind arrived by this path. It is
+// no proof, since it says nothing about the way out.
+func (m *Machine) Heard(now time.Time) { m.lastHeard = now }
 
 func (m *Machine) active(now time.Time) bool {
 	return !m.lastTraffic.IsZero() && now.Sub(m.lastTraffic) < m.cfg.Linger

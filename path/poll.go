@@ -60,7 +60,7 @@ func (m *Machine) pollUp(now time.Time) (a Action, next time.Time) {
 	}
 	if third, ok := m.overdueAt(minOverdue, rto); ok {
 		since := latest(m.lastProof, m.silentSince.Add(-m.cfg.Active))
-		death := latest(third, since.Add(m.trust()))
+		death := latest(third, m.trustEnds(since))
 		if !death.After(now) {
 			m.die(now)
 			return a, next
@@ -117,6 +117,12 @@ func (m *Machine) suspect() time.Duration {
 func (m *Machine) trust() time.Duration {
 	d := max(m.cfg.Trust, m.answer.silence(m.cfg.Active, deathChance))
 	return min(d, m.cfg.MaxTrust)
+}
+
+// trustEnds is when a silence that began at since makes the path die.
+func (m *Machine) trustEnds(since time.Time) time.Time {
+	alive := earliest(m.lastHeard.Add(m.cfg.Trust), since.Add(m.cfg.MaxTrust))
+	return latest(since.Add(m.trust()), alive)
 }
 
 func (m *Machine) die(now time.Time) {

@@ -149,6 +149,7 @@ func TestMachineProperties(t *testing.T) {
 					w.poll()
 				}
 			},
+			"heard":     func(t *rapid.T) { w.m.Heard(w.now); w.poll() },
 			"reachable": func(t *rapid.T) { w.m.Reachable(w.now); w.poll() },
 			"reply": func(t *rapid.T) {
 				reply(t, rapid.IntRange(1, 5).Draw(t, "back"))
@@ -183,6 +184,7 @@ func TestAlwaysRecovers(t *testing.T) {
 			w.dead, w.refuses, w.disallows = pick("dead"), pick("refuses"), pick("disallows")
 			w.blackUp, w.blackDn = pick("up"), pick("down")
 			w.lossUp = rapid.Float64Range(0, 0.5).Draw(t, "loss")
+			w.duplex = pick("duplex")
 			if pick("traffic") {
 				w.flow(20 * time.Millisecond)
 			} else {

@@ -1,6 +1,7 @@
 package path
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -189,6 +190,39 @@ func TestLossyPathStaysUp(t *testing.T) {
 		if n := w.number(0, isHandshake); n > 240 {
 			t.Errorf("loss %v each way: %d handshakes in an hour", c.loss, n)
 		}
+	}
+}
+
+// A path under traffic that begins to lose half of everything is never given up:
+// too few probes are answered from one moment to the next, but data still comes.
+func TestPathTurnsLossy(t *testing.T) {
+	for seed := range uint64(100) {
+		w := upWorld(t, ms(60), ms(20))
+		w.duplex = true
+		w.rnd = rand.New(rand.NewPCG(seed, 3))
+		w.run(time.Second)
+		w.lossUp, w.lossDown = 0.5, 0.5
+		w.run(time.Minute)
+		w.check(len(w.ups) == 1, "seed %d: flips %v", seed, w.ups)
+	}
+}
+
+// Data that comes does not keep a path up for ever when nothing gets out.
+func TestWayOutDies(t *testing.T) {
+	for _, c := range []struct {
+		up, down bool
+		least    time.Duration
+		most     time.Duration
+	}{{true, false, 5 * time.Second, 7 * time.Second}, {false, true, ms(2700), ms(3300)}, {true, true, ms(2700), ms(3300)}} {
+		w := upWorld(t, ms(40), ms(20))
+		w.duplex = true
+		w.run(time.Second)
+		begin := w.at()
+		w.blackUp, w.blackDn = c.up, c.down
+		w.run(20 * time.Second)
+		w.check(len(w.ups) == 2, "flips %v", w.ups)
+		took := w.ups[1].at - begin
+		w.check(took >= c.least && took <= c.most, "%+v: down after %v", c, took)
 	}
 }
 

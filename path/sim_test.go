@@ -38,6 +38,7 @@ type world struct {
 
 	traffic time.Duration // between packets, 0 for none
 	trafOn  bool
+	duplex  bool // the gateway sends as much
 
 	log []entry
 	ups []flip
@@ -301,10 +302,30 @@ func (w *world) flow(d time.Duration) {
 		w.m.Traffic(w.now)
 		if w.m.HasSession(w.now) && w.usable() {
 			w.session()
+			w.exchange(w.wg.current)
 		}
 		w.after(w.traffic, tick)
 	}
 	tick()
+}
+
+// exchange sends a packet of data each way in the session of that key.
+func (w *world) exchange(key int) {
+	if !w.duplex || !w.known[key] {
+		return
+	}
+	w.up(func() {
+		if w.known[key] {
+			w.hearing.Heard(w.now)
+		}
+	})
+	if !w.dead && w.hearing.Live(w.now) {
+		w.down(func() {
+			if w.wg.current == key && w.usable() {
+				w.m.Heard(w.now)
+			}
+		})
+	}
 }
 
 func (w *world) stage() Stage { return w.m.Snapshot(w.now).Stage }

@@ -44,6 +44,8 @@ type link struct {
 	txSeq replicate.Seq // the queue's reader only
 
 	txFrames, txDropped atomic.Uint64
+	// heard is when the last frame came, in nanoseconds since the node's start.
+	heard atomic.Int64
 
 	// Guarded by inward.mu.
 	loss     path.Loss

@@ -44,6 +44,9 @@ func (r *Robot) probe(c *carrier) time.Time {
 		if t := r.start.Add(time.Duration(l.peer.traffic.Load())); now.Sub(t) < time.Second && t.After(r.start) {
 			l.machine.Traffic(t)
 		}
+		if heard := l.heard.Load(); heard != 0 {
+			l.machine.Heard(r.start.Add(time.Duration(heard)))
+		}
 		was := l.machine.Up()
 		do, at := l.machine.Poll(now)
 		interval := l.machine.Interval(now)

@@ -102,7 +102,7 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 	r.out.woken, r.in.woken = r.wake, r.wake
 	r.in.onProbe = func(*link, path.Probe, time.Time) {}
 	r.in.onReply = r.replied
-	r.in.heard = func(*link, time.Time) {}
+	r.in.heard = func(l *link, now time.Time) { l.heard.Store(int64(now.Sub(r.start))) }
 	for _, c := range r.carriers {
 		if err := r.startCarrier(c, self); err != nil {
 			r.close()
