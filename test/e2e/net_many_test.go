@@ -17,7 +17,7 @@ import (
 // for it, and multicast goes from the gateway to all and from a robot to the
 // gateway alone.
 func TestTenRobotsOnOnePort(t *testing.T) {
-	const robots, packets = 10, 100
+	const robots, packets = 10, 50
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}, Robots: robots}})
 	g := w.gateways[0]
 	var files []string
@@ -26,7 +26,7 @@ func TestTenRobotsOnOnePort(t *testing.T) {
 		f, stop := capture(t, r.lab.Node, "plr0", w.file(r.Name))
 		files, stops = append(files, f), append(stops, stop)
 	}
-	l := load{rate: 100, count: packets, size: 100, linger: time.Second}
+	l := load{rate: 25, count: packets, size: 100, linger: time.Second}
 	var flows []duplex
 	for _, r := range w.robots {
 		flows = append(flows, sendBoth(t.Context(), r.end(), g.end(), l))
