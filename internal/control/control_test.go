@@ -209,3 +209,37 @@ func TestServeEndsWhileAClientIdles(t *testing.T) {
 		t.Fatal("Serve waits for an idle client")
 	}
 }
+
+// One client that opens connection after connection must not take the daemon's
+// file descriptors: those beyond the limit wait until another has gone.
+func TestConnectionsAreBounded(t *testing.T) {
+	path := socket(t)
+	stop := serve(t, path, Handlers{Status: func() tunnel.Status { return tunnel.Status{Name: "stretch"} }})
+	defer stop()
+	dial := func() net.Conn {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	idle := dial()
+	for range maxConnections - 1 {
+		dial()
+	}
+	late := dial()
+	if _, err := late.Write([]byte("GET /v1/status HTTP/1.0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	one := make([]byte, 1)
+	_ = late.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := late.Read(one); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a connection beyond the limit: %q, %v; want to wait", one, err)
+	}
+	idle.Close()
+	_ = late.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := late.Read(one); err != nil {
+		t.Errorf("once another has gone: %v", err)
+	}
+}

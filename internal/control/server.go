@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/internal/files"
@@ -116,9 +117,9 @@ func (s *Server) Serve(ctx context.Context, h Handlers) error {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
+	srv := &http.Server{Handler: mux, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(s.listener) }()
+	go func() { failed <- srv.Serve(netutil.LimitListener(s.listener, maxConnections)) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("the control socket failed: %w", err)
