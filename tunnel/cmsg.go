@@ -7,8 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var nativeEndian = binary.NativeEndian
-
 // putSegment writes a UDP_SEGMENT control message (udp(7)) into oob, which has
 // CmsgSpace(2) bytes.
 func putSegment(oob []byte, size uint16) {
@@ -16,5 +14,5 @@ func putSegment(oob []byte, size uint16) {
 	h.Level = unix.IPPROTO_UDP
 	h.Type = unix.UDP_SEGMENT
 	h.SetLen(unix.CmsgLen(2))
-	nativeEndian.PutUint16(oob[unix.CmsgLen(0):], size)
+	binary.NativeEndian.PutUint16(oob[unix.CmsgLen(0):], size)
 }

@@ -44,7 +44,7 @@ type Gateway struct {
 // NewGateway opens the gateway's port and starts its WireGuard device on host,
 // which it owns from then on.
 func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
-	self, err := replicate.NodeOf(cfg.Addresses[0])
+	self, err := cfg.number()
 	if err != nil {
 		return nil, err
 	}

@@ -22,8 +22,10 @@ func OpenHostTUN(name string, mtu int) (tun.Device, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	dev, err := tun.CreateTUNFromFile(os.NewFile(uintptr(fd), "/dev/net/tun"), mtu)
+	file := os.NewFile(uintptr(fd), "/dev/net/tun")
+	dev, err := tun.CreateTUNFromFile(file, mtu)
 	if err != nil {
+		_ = file.Close()
 		return nil, fmt.Errorf("set up %s: %w", name, err)
 	}
 	go func() {

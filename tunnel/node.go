@@ -2,11 +2,10 @@ package tunnel
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"time"
@@ -26,7 +25,7 @@ type Common struct {
 	// Addresses are the overlay addresses with their prefix. The first one gives
 	// the node its number.
 	Addresses []netip.Prefix
-	// Deadline bounds how long a packet may wait in this node (default 200 ms).
+	// Deadline bounds how long a packet may wait in this node (50 ms at least).
 	Deadline time.Duration
 	// Mark is set on every UDP socket (SO_MARK) unless 0.
 	Mark uint32
@@ -49,15 +48,7 @@ type node struct {
 }
 
 func newNode(cfg Common, host tun.Device, peers []*peer) (*node, error) {
-	n := &node{cfg: cfg, start: time.Now(), host: host, peers: peers}
-	if len(cfg.Addresses) == 0 {
-		return nil, errors.New("a node needs an overlay address")
-	}
-	var b [4]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return nil, fmt.Errorf("draw an epoch: %w", err)
-	}
-	n.epoch = binary.BigEndian.Uint32(b[:])
+	n := &node{cfg: cfg, start: time.Now(), host: host, peers: peers, epoch: rand.Uint32()}
 	own := make([]netip.Addr, len(cfg.Addresses))
 	for i, p := range cfg.Addresses {
 		own[i] = p.Addr()
@@ -115,6 +106,14 @@ func (n *node) walkOut(ctx context.Context) error {
 		return fmt.Errorf("%s has gone; was it deleted? A restart of fogplr makes it again", n.cfg.Interface)
 	}
 	return err
+}
+
+// number returns the node's number.
+func (c *Common) number() (uint32, error) {
+	if len(c.Addresses) == 0 {
+		return 0, errors.New("a node needs an overlay address")
+	}
+	return replicate.NodeOf(c.Addresses[0])
 }
 
 // frameMTU is the largest frame in bytes.

@@ -71,7 +71,7 @@ type carrier struct {
 // NewRobot starts a robot's WireGuard devices on host, which it owns from then
 // on. No carrier is used before SetUplink says that it is there.
 func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
-	self, err := replicate.NodeOf(cfg.Addresses[0])
+	self, err := cfg.number()
 	if err != nil {
 		return nil, err
 	}

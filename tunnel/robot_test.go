@@ -23,3 +23,12 @@ func TestSearchGoesToTheConfiguredEndpoint(t *testing.T) {
 		t.Errorf("the handshake goes to %s, want %v", got, gateway.Endpoint)
 	}
 }
+
+func TestNodesNeedAnAddress(t *testing.T) {
+	if _, err := NewRobot(RobotConfig{}, newFakeHost()); err == nil {
+		t.Error("a robot without an overlay address was made")
+	}
+	if _, err := NewGateway(GatewayConfig{}, newFakeHost()); err == nil {
+		t.Error("a gateway without an overlay address was made")
+	}
+}

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -36,8 +37,8 @@ func (s *socketStats) status() SocketStatus {
 	return st
 }
 
+// failed notes what last went wrong, for status.
 func (s *socketStats) failed(err error) {
-	s.txErrors.Add(1)
 	text := err.Error()
 	if old := s.lastError.Load(); old == nil || *old != text {
 		s.lastError.Store(&text)
@@ -207,9 +208,9 @@ func control(oob []byte, level, typ int32) uint32 {
 		if h.Level == level && h.Type == typ {
 			switch {
 			case len(data) >= 4:
-				return nativeEndian.Uint32(data)
+				return binary.NativeEndian.Uint32(data)
 			case len(data) >= 2:
-				return uint32(nativeEndian.Uint16(data))
+				return uint32(binary.NativeEndian.Uint16(data))
 			}
 		}
 		oob = rest
@@ -291,6 +292,7 @@ func (s *socket) transmit(bufs [][]byte, to *endpoint) {
 			}
 			s.transmitSingly(m.Buffers, to)
 		default:
+			s.stats.txErrors.Add(1)
 			s.stats.failed(err)
 		}
 	}
@@ -309,6 +311,7 @@ func (s *socket) transmitSingly(bufs [][]byte, to *endpoint) {
 		case full(err):
 			s.stats.txDropped.Add(1)
 		default:
+			s.stats.txErrors.Add(1)
 			s.stats.failed(err)
 		}
 	}

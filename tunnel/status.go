@@ -108,5 +108,5 @@ type InCounters struct {
 	// NotAllowed counts inner packets whose source the peer may not claim or
 	// whose destination is not here.
 	NotAllowed uint64 `json:"not_allowed"`
-	TUNErrors  uint64 `json:"tun_errors"` // packets the kernel did not take
+	TUNErrors  uint64 `json:"tun_errors"` // writes of which the kernel did not take every packet
 }
