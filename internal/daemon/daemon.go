@@ -150,10 +150,14 @@ func (b *base) run(ctx context.Context, end endpoint, reload func() error, watch
 	g.Go(func() error { return watch(ctx) })
 	g.Go(func() error { return b.hangups(ctx, reload) })
 	g.Go(func() error { return b.heartbeat(ctx, end) })
+	g.Go(func() error {
+		<-ctx.Done()
+		notify(sd.SdNotifyStopping)
+		return nil
+	})
 	notify(sd.SdNotifyReady)
 	b.opts.Log.Info("fogplr runs.", "name", b.cfg.Name, "interface", b.cfg.Interface, "control", b.cfg.ControlSocket)
 	err := g.Wait()
-	notify(sd.SdNotifyStopping)
 	if e := b.net.Close(); e != nil {
 		b.opts.Log.Warn("Not all rules and routes could be removed; fogplr cleanup removes them.", "err", e)
 	}
