@@ -128,8 +128,8 @@ type probe struct {
 
 // Snapshot is what a Machine knows, for status.
 type Snapshot struct {
-	Up, Carries bool
-	Stage       Stage
+	Up    bool
+	Stage Stage
 	// RTT and RTTVar are smoothed as in RFC 6298, 0 when not known.
 	RTT, RTTVar time.Duration
 	// LastProof is when the last proof came, zero for never.
@@ -332,11 +332,8 @@ func (m *Machine) Interval(now time.Time) time.Duration {
 	return m.distance()
 }
 
-// Up reports whether the path is proven.
+// Up reports whether the path is proven, so that copies should go to it.
 func (m *Machine) Up() bool { return m.up }
-
-// Carries reports whether copies should go to this path.
-func (m *Machine) Carries(now time.Time) bool { return m.up }
 
 // HasSession reports whether there is a key pair to send with, as far as one
 // can tell, so that a frame would not be staged inside WireGuard. When no path
@@ -350,7 +347,6 @@ func (m *Machine) HasSession(now time.Time) bool {
 func (m *Machine) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
 		Up:        m.up,
-		Carries:   m.Carries(now),
 		Stage:     m.stage(now),
 		LastProof: m.lastProof,
 		Probes:    m.probes,

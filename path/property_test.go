@@ -72,14 +72,14 @@ func (w *watcher) poll() {
 func (w *watcher) check() {
 	m, now := w.m, w.now
 	s := m.Snapshot(now)
-	if s.Up != m.Up() || s.Carries != m.Carries(now) || s.Up != (s.Stage == StageUp) ||
+	if s.Up != m.Up() || s.Up != (s.Stage == StageUp) ||
 		(s.Stage.String() == "") != s.Up || (s.Stage.Hint() == "") != s.Up {
 		w.t.Fatalf("contradiction in %+v", s)
 	}
-	if (s.Carries || m.HasSession(now)) && !m.route {
+	if (s.Up || m.HasSession(now)) && !m.route {
 		w.t.Fatal("carries without a route")
 	}
-	if s.Carries && !w.proven {
+	if s.Up && !w.proven {
 		w.t.Fatal("carries without a proof since Expire")
 	}
 	if s.Replies > s.Probes || m.answer < 0 || m.answer > 1 {

@@ -59,7 +59,6 @@ func newNode(cfg Common, host tun.Device, peers []*peer) (*node, error) {
 		pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {},
 	}
 	for _, p := range peers {
-		p.numbers = replicate.NewNumberer(n.epoch)
 		p.elim = replicate.NewEliminator()
 		for _, a := range p.addrs {
 			if other := n.out.byAddr[a]; other != nil {

@@ -23,7 +23,7 @@ type peer struct {
 	// since the node's start.
 	traffic atomic.Int64
 
-	numbers *replicate.Numberer // Out only
+	numbers replicate.Numberer // Out only
 
 	// Guarded by inward.mu.
 	elim   *replicate.Eliminator
