@@ -22,7 +22,7 @@ func TestDDSDiscovery(t *testing.T) {
 }
 
 func discover(t *testing.T, v vendor) {
-	w := start(t, options{})
+	w := startUrgent(t, options{})
 	r, west, east := w.robots[0], w.gateways[0], w.gateways[1]
 	onRobot := recordPLR0(t, w, r.lab.Node, "plr0")
 	onWest := recordPLR0(t, w, west.lab.Node, "plr0")
@@ -97,7 +97,7 @@ func multicastTTLs(packets []ddsPacket, from netip.Addr) []uint8 {
 // Cyclone DDS says itself that it uses plr0, with multicast; and its own
 // measuring program works as it does on any network.
 func TestDDSCycloneSelectsPLR0(t *testing.T) {
-	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}}})
+	w := startUrgent(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	g := w.gateways[0]
 	trace := w.file("cyclone.log")
 	c := ddsProgram(t, g.lab.Node, g.Member, "rpc_server")

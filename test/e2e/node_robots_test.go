@@ -28,7 +28,7 @@ func TestNodeRobotsApart(t *testing.T) {
 		}
 	}
 	received := make(chan string, 100)
-	hears(t, victim.lab.Node, received)
+	spyOn(t, victim.lab.Node, received)
 	capture := w.file("victim.pcap")
 	c, err := victim.lab.Capture("plr0", capture)
 	must(t, err)
@@ -90,8 +90,8 @@ func TestNodeRobotsApart(t *testing.T) {
 // spyPort is where a victim listens.
 const spyPort = 7777
 
-// hears tells what comes to spyPort by UDP and TCP, of both families.
-func hears(t *testing.T, n *lab.Node, received chan<- string) {
+// spyOn tells what comes to spyPort by UDP and TCP, of both families.
+func spyOn(t *testing.T, n *lab.Node, received chan<- string) {
 	t.Helper()
 	must(t, n.Do(func() error {
 		udp, err := net.ListenPacket("udp", fmt.Sprintf(":%d", spyPort))
