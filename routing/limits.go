@@ -1,11 +1,14 @@
 package routing
 
-import "time"
+import (
+	"time"
+
+	"github.com/fogplr/fogplr/replicate"
+)
 
 const (
-	// maxSlot is the highest carrier slot: a robot has eight of them, because a
-	// slot is three bits in the frame's inner address.
-	maxSlot = 7
+	// maxSlot is the highest carrier slot.
+	maxSlot = replicate.MaxSlot
 
 	// preferredPref is the priority of our rules when nobody else's comes first.
 	// It is 5210 because other programs' rules for everything sit behind it:

@@ -68,7 +68,7 @@ func (c cleanupCmd) find(stderr io.Writer) (sockets []string, places []place, er
 		if _, err := os.Stat(file); c.Config == "" && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		n, _, err := config.LoadNode(file)
+		n, err := config.LoadNode(file)
 		switch {
 		case err == nil:
 			sockets = appendNew(sockets, n.ControlSocket)

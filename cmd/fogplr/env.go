@@ -32,7 +32,7 @@ func (c envCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	node, _, err := config.LoadNode(file)
+	node, err := config.LoadNode(file)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,6 @@ type Robot struct {
 type GatewayPeer struct {
 	Name      string
 	Addresses []netip.Addr // inside the robot's prefixes, at least one
-	Number    uint32       // node number, from the first address
 	PublicKey keys.Public
 	Endpoint  netip.AddrPort
 }
@@ -62,7 +61,6 @@ type Gateway struct {
 type RobotPeer struct {
 	Name        string
 	Addresses   []netip.Addr // inside the gateway's prefixes, at least one
-	Number      uint32       // node number, from the first address
 	CarrierKeys []keys.Public
 }
 
@@ -128,25 +126,24 @@ func (d *document) gateway() (*Gateway, error) {
 }
 
 // LoadNode reads the part that robot.toml and gateway.toml have in common, from
-// either, and says which it is: "robot" or "gateway". It looks at nothing else,
-// so it needs no key, and a mistake in a peer does not matter. Its error is an
-// *Error.
-func LoadNode(file string) (n *Node, role string, err error) {
+// either. It looks at nothing else, so it needs no key, and a mistake in a peer
+// does not matter. Its error is an *Error.
+func LoadNode(file string) (*Node, error) {
 	d := readDocument(file)
 	if err := d.err(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	role, socket := "gateway", GatewaySocket
+	socket := GatewaySocket
 	for _, key := range []string{"carrier", "gateway", "deadline"} {
 		if _, ok := d.root[key]; ok {
-			role, socket = "robot", RobotSocket
+			socket = RobotSocket
 		}
 	}
 	node := d.top().node(socket)
 	if err := d.err(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return &node, role, nil
+	return &node, nil
 }
 
 // ReadKey reads the node's private key. The warning is a plain sentence when

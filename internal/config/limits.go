@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/fogplr/fogplr/replicate"
+)
 
 // Defaults of keys that a file leaves out.
 const (
@@ -25,8 +29,8 @@ const (
 	// maxAddresses is the number of overlay addresses of one node: one or two
 	// of each family.
 	maxAddresses = 8
-	// maxCarriers is the number of carrier slots (replicate.MaxSlot + 1).
-	maxCarriers = 8
+	// maxCarriers is the number of carrier slots.
+	maxCarriers = replicate.MaxSlot + 1
 	// maxGateways bounds the gateways of a robot: with eight carriers 128 paths,
 	// each probed several times a second.
 	maxGateways = 16

@@ -85,13 +85,11 @@ func TestLoadRobot(t *testing.T) {
 		Gateways: []GatewayPeer{{
 			Name:      "west",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("fd77::11")},
-			Number:    11,
 			PublicKey: public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="),
 			Endpoint:  netip.MustParseAddrPort("198.51.100.10:51820"),
 		}, {
 			Name:      "east",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.12")},
-			Number:    12,
 			PublicKey: public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="),
 			Endpoint:  netip.MustParseAddrPort("[2001:db8::1]:51821"),
 		}},
@@ -136,7 +134,7 @@ carrier_keys = ["hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
 		t.Fatal(err)
 	}
 	wantRobots := []RobotPeer{{
-		Name: "stretch", Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.2")}, Number: 2,
+		Name: "stretch", Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.2")},
 		CarrierKeys: []keys.Public{public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="), public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=")},
 	}}
 	if got.ListenPort != 4500 || got.ControlSocket != "/run/fogplr/gateway.sock" || got.Number != 11 || !reflect.DeepEqual(got.Robots, wantRobots) {
@@ -190,17 +188,20 @@ func TestCredentialGoesFirst(t *testing.T) {
 
 func TestLoadNode(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
-	for name, c := range map[string]struct{ text, role, socket, problem string }{
-		"robot":     {robotText, "robot", "", ""},
-		"bad peer":  {robotText + "[[gateway]]\nname = 5\nx = 1\n", "robot", "", ""},
-		"gateway":   {"name='west'\naddress='10.77.0.11/16'\n", "gateway", GatewaySocket, ""},
-		"bad mtu":   {"name='west'\naddress='10.77.0.11/16'\nmtu = 1\n", "", "", ":3: mtu"},
-		"bad TOML":  {"name=\n", "", "", "TOML syntax"},
-		"no config": {"", "", "", "address: found nothing"},
+	for name, c := range map[string]struct{ text, socket, problem string }{
+		"robot":     {robotText, "", ""},
+		"bad peer":  {robotText + "[[gateway]]\nname = 5\nx = 1\n", "", ""},
+		"carrier":   {"name='r'\naddress='10.77.0.2/16'\n[[carrier]]\n", RobotSocket, ""},
+		"peers":     {"name='r'\naddress='10.77.0.2/16'\n[[gateway]]\n", RobotSocket, ""},
+		"deadline":  {"name='r'\naddress='10.77.0.2/16'\ndeadline='1s'\n", RobotSocket, ""},
+		"gateway":   {"name='west'\naddress='10.77.0.11/16'\n", GatewaySocket, ""},
+		"bad mtu":   {"name='west'\naddress='10.77.0.11/16'\nmtu = 1\n", "", ":3: mtu"},
+		"bad TOML":  {"name=\n", "", "TOML syntax"},
+		"no config": {"", "", "address: found nothing"},
 	} {
-		got, role, err := LoadNode(write(t, "node.toml", c.text))
-		if role != c.role || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%s: role %q, error %v", name, role, err)
+		got, err := LoadNode(write(t, "node.toml", c.text))
+		if (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%s: error %v", name, err)
 		}
 		if c.socket != "" && got.ControlSocket != c.socket {
 			t.Errorf("%s: control socket %s", name, got.ControlSocket)

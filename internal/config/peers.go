@@ -48,7 +48,6 @@ func (t *table) carriers(tun string) []string {
 type peerBase struct {
 	name      string
 	addresses []netip.Addr
-	number    uint32
 }
 
 // peer reads the common part of a peer's table and checks it against taken,
@@ -76,22 +75,21 @@ func (t *table) peer(kind string, self *Node, taken claims) peerBase {
 		p.addresses = append(p.addresses, a)
 	}
 	if len(p.addresses) > 0 {
-		p.number = t.number24(p.addresses[0], self.Addresses, taken)
+		t.claimNumber(p.addresses[0], self.Addresses, taken)
 	}
 	return p
 }
 
-// number24 returns the node number of a peer whose first address is a.
-func (t *table) number24(a netip.Addr, overlay []netip.Prefix, taken claims) uint32 {
+// claimNumber claims the node number of a peer whose first address is a.
+func (t *table) claimNumber(a netip.Addr, overlay []netip.Prefix, taken claims) {
 	n, err := replicate.NodeOf(within(a, overlay))
 	if err != nil {
-		return 0 // reported already: the overlay is not known, or parsePlain said it
+		return // reported already: the overlay is not known, or parsePlain said it
 	}
 	if other := taken.claim("node", fmt.Sprint(n), t.owner); other != "" {
 		t.fail("address", fmt.Sprintf("%v, which means node number %d, and %s has that number already", a, n, other),
 			"a first address whose host part (at most its last 24 bits) differs from every other node's")
 	}
-	return n
 }
 
 // within returns a with the prefix length of the overlay it lies in, or the
@@ -146,7 +144,7 @@ func (t *table) gateways(self *Node) []GatewayPeer {
 	var out []GatewayPeer
 	for _, g := range t.tables("gateway", 1, maxGateways) {
 		base := g.peer("gateway", self, taken)
-		p := GatewayPeer{Name: base.name, Addresses: base.addresses, Number: base.number}
+		p := GatewayPeer{Name: base.name, Addresses: base.addresses}
 		const expected = "the gateway's public key, 44 characters, as `fogplr pubkey` prints it"
 		if s, ok := g.require("public_key", expected); ok {
 			p.PublicKey = g.publicKey("public_key", item{s, g.line("public_key")}, expected, taken)
@@ -168,7 +166,7 @@ func (t *table) robots(self *Node) []RobotPeer {
 	var out []RobotPeer
 	for _, r := range t.tables("robot", 0, maxPeers) {
 		base := r.peer("robot", self, taken)
-		p := RobotPeer{Name: base.name, Addresses: base.addresses, Number: base.number}
+		p := RobotPeer{Name: base.name, Addresses: base.addresses}
 		const expected = "a list of up to 8 public keys, as `fogplr pubkey --robot` prints it"
 		for _, it := range r.texts("carrier_keys", expected, maxCarriers) {
 			p.CarrierKeys = append(p.CarrierKeys, r.publicKey("carrier_keys", it, "a public key, 44 characters, as `fogplr pubkey --robot` prints it", taken))

@@ -1,9 +1,11 @@
 package slots
 
+import "github.com/fogplr/fogplr/replicate"
+
 // Limits of this package.
 const (
-	// Count is the number of carrier slots (replicate.MaxSlot + 1).
-	Count = 8
+	// Count is the number of carrier slots.
+	Count = replicate.MaxSlot + 1
 	// maxFile is the largest slots.json read, in bytes. Eight entries take less
 	// than 1 KB.
 	maxFile = 16 << 10
