@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
@@ -21,11 +22,21 @@ func (f socketFlag) path() (string, error) {
 	if f.Socket != "" {
 		return f.Socket, nil
 	}
-	robot, gateway := control.Running(config.RobotSocket), control.Running(config.GatewaySocket)
+	return onlySocket(control.Running, func(path string) bool {
+		_, err := os.Lstat(path)
+		return err == nil
+	})
+}
+
+// onlySocket chooses by which daemon answers; when none does, by which one left
+// its socket, or has one that this user may not open: the error is then about
+// that.
+func onlySocket(running, there func(path string) bool) (string, error) {
+	robot, gateway := running(config.RobotSocket), running(config.GatewaySocket)
 	switch {
 	case robot && gateway:
 		return "", usageError{fmt.Errorf("both a robot and a gateway run here: say which with --socket %s or --socket %s", config.RobotSocket, config.GatewaySocket)}
-	case gateway:
+	case gateway, !robot && there(config.GatewaySocket) && !there(config.RobotSocket):
 		return config.GatewaySocket, nil
 	}
 	return config.RobotSocket, nil

@@ -11,10 +11,12 @@ import (
 	"os/user"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
 	"github.com/fogplr/fogplr/replicate"
 	"github.com/fogplr/fogplr/tunnel"
@@ -235,6 +237,31 @@ func TestFigures(t *testing.T) {
 	for seconds, want := range map[float64]string{0: "0s", 0.04: "0s", 4.25: "4.3s", 75.4: "1m15s", 3600: "1h0m", 93784: "1d2h"} {
 		if got := age(seconds); got != want {
 			t.Errorf("age(%v) = %s, want %s", seconds, got, want)
+		}
+	}
+}
+
+func TestOnlySocket(t *testing.T) {
+	const robot, gateway = config.RobotSocket, config.GatewaySocket
+	for name, c := range map[string]struct {
+		running, there []string
+		want           string // none: an error
+	}{
+		"nothing":                   {nil, nil, robot},
+		"robot":                     {[]string{robot}, []string{robot}, robot},
+		"gateway":                   {[]string{gateway}, []string{gateway}, gateway},
+		"both":                      {[]string{robot, gateway}, []string{robot, gateway}, ""},
+		"gateway, dead robot":       {[]string{gateway}, []string{robot, gateway}, gateway},
+		"robot, dead gateway":       {[]string{robot}, []string{robot, gateway}, robot},
+		"dead or forbidden gateway": {nil, []string{gateway}, gateway},
+		"both dead or forbidden":    {nil, []string{robot, gateway}, robot},
+	} {
+		in := func(list []string) func(string) bool {
+			return func(path string) bool { return slices.Contains(list, path) }
+		}
+		got, err := onlySocket(in(c.running), in(c.there))
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}
 }
