@@ -162,6 +162,10 @@ func (n *Node) ReadKey() (key keys.Private, warning string, err error) {
 	return key, warning, nil
 }
 
+// TakeOver copies from fresh what a running daemon takes over of a changed
+// configuration: the log level, and where things stand in the file.
+func (n *Node) TakeOver(fresh *Node) { n.LogLevel, n.keyLine = fresh.LogLevel, fresh.keyLine }
+
 func (t *table) node(socket string) Node {
 	n := Node{File: t.doc.file}
 	n.Name = t.name()

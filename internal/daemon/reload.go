@@ -19,10 +19,9 @@ func reloader[C any](o Options, old *C, load func(string) (*C, error), node func
 		if err != nil {
 			return err
 		}
-		level := node(fresh).LogLevel
-		o.Level.Set(level)
+		o.Level.Set(node(fresh).LogLevel)
 		same := *old
-		node(&same).LogLevel = level
+		node(&same).TakeOver(node(fresh))
 		if !reflect.DeepEqual(&same, fresh) {
 			return errRestart
 		}
