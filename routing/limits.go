@@ -31,6 +31,10 @@ const (
 	// (IP6_RT_PRIO_USER); named, so that what we ask for is what we read back.
 	carrierMetric6 = 1024
 
+	// maxSaved is the most that is read of the remembered rp_filter values, in
+	// bytes: room for a thousand interfaces.
+	maxSaved = 64 << 10
+
 	// maxDumpTries is how often a dump is repeated when the kernel says that the
 	// tables changed meanwhile (NLM_F_DUMP_INTR).
 	maxDumpTries = 5

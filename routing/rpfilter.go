@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -92,7 +93,7 @@ func newRPStore(runtimeDir string, k kernel) rpStore {
 // load returns what is remembered. Entries that cannot be ours are dropped: the
 // directory may belong to an unprivileged user, the reader may be root.
 func (s rpStore) load() ([]saved, error) {
-	text, err := os.ReadFile(s.path)
+	text, err := readPlain(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -107,6 +108,24 @@ func (s rpStore) load() ([]saved, error) {
 		_, err := rpFilterPath(e.Interface)
 		return err != nil || e.Value < 0 || e.Value > rpLoose
 	}), nil
+}
+
+// readPlain reads a file that somebody with less privilege may have put there: it
+// follows no link, waits for no pipe and takes no more than maxSaved bytes.
+func readPlain(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxSaved))
 }
 
 // store replaces the file in one step; an empty list removes it.
