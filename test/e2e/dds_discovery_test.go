@@ -58,9 +58,10 @@ func discover(t *testing.T, v vendor) {
 				t.Errorf("%s sent %d announcements by multicast, %d arrived at %s", from, sent, arrived, to)
 			}
 			for _, writer := range []uint32{sedpPublications, sedpSubscriptions} {
-				if 0 == countData(seen[to], func(p *ddsPacket, d rtpsData) bool {
+				n := countData(seen[to], func(p *ddsPacket, d rtpsData) bool {
 					return p.src == address[from] && p.dst == address[to] && d.writer == writer
-				}) {
+				})
+				if n == 0 {
 					t.Errorf("no description of an endpoint (writer %08x) came by unicast from %s to %s", writer, from, to)
 				}
 			}

@@ -90,9 +90,7 @@ func ddsEnv(t testing.TB, n *lab.Node, m *deploy.Member) []string {
 // ddsProgram prepares one of our programs with the environment of `fogplr env`.
 func ddsProgram(t testing.TB, n *lab.Node, m *deploy.Member, name string, args ...string) *lab.Cmd {
 	t.Helper()
-	path, err := apps.Path(name)
-	must(t, err)
-	c := n.Command(lasting(t), "nice", append([]string{"-n", strconv.Itoa(urgency), path}, args...)...)
+	c := n.Command(lasting(t), "nice", append([]string{"-n", strconv.Itoa(urgency), app(t, name)}, args...)...)
 	c.Env = ddsEnv(t, n, m)
 	return c
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,3 +74,11 @@ func TestLongDDSCampaign(t *testing.T) {
 
 // A thousand link changes cost nothing that stays.
 func TestLongNodeLeak(t *testing.T) { flap(t, 1000) }
+
+// near reports whether the machine stood still within a second of t: before, it
+// made a queue, and after, samples on their way wait.
+func near(pauses []pause, t time.Time) bool {
+	return slices.ContainsFunc(pauses, func(p pause) bool {
+		return t.After(p.from.Add(-time.Second)) && t.Before(p.from.Add(p.length+time.Second))
+	})
+}

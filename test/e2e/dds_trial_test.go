@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 )
@@ -92,12 +91,4 @@ func listenToMetronome() *metronome {
 func (m *metronome) stop() []pause {
 	close(m.done)
 	return <-m.result
-}
-
-// near reports whether the machine stood still within a second of t: before, it
-// made a queue, and after, samples on their way wait.
-func near(pauses []pause, t time.Time) bool {
-	return slices.ContainsFunc(pauses, func(p pause) bool {
-		return t.After(p.from.Add(-time.Second)) && t.Before(p.from.Add(p.length+time.Second))
-	})
 }
