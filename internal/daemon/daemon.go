@@ -96,6 +96,7 @@ func (b *base) follow(ctx context.Context, want []routing.Want, tell func(routin
 	if err != nil {
 		return err
 	}
+	said := ""
 	for {
 		err := b.setupTUN()
 		carriers, e := b.net.Apply(want)
@@ -103,10 +104,14 @@ func (b *base) follow(ctx context.Context, want []routing.Want, tell func(routin
 			tell(c)
 		}
 		var again <-chan time.Time
+		text := ""
 		if err = errors.Join(err, e); err != nil {
-			b.opts.Log.Warn("The kernel's network configuration could not be read or set; trying again.", "err", err)
-			again = time.After(retryNetwork)
+			again, text = time.After(retryNetwork), err.Error()
+			if text != said { // not at every change of a restless network
+				b.opts.Log.Warn("The kernel's network configuration could not be read or set; trying again.", "err", text)
+			}
 		}
+		said = text
 		select {
 		case <-ctx.Done():
 			return nil
