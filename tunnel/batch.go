@@ -24,6 +24,7 @@ type batch struct {
 	refs  atomic.Int32
 	at    time.Time
 	data  []byte
+	count int // payloads in data
 	items []item
 	class int
 }
@@ -62,13 +63,14 @@ func (p *batchPool) release(b *batch) {
 	}
 	clear(b.items)
 	b.items = b.items[:0]
-	b.data = b.data[:0]
+	b.data, b.count = b.data[:0], 0
 	p.pools[b.class].Put(b)
 }
 
 // add copies payload into b and returns where it stands.
 func (b *batch) add(payload []byte) (off int) {
 	off = len(b.data)
+	b.count++
 	b.data = append(b.data, payload...)
 	return off
 }

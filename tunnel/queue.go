@@ -58,11 +58,11 @@ func (q *queue) push(b *batch) {
 		q.pool.release(b)
 		return
 	}
-	for q.data.len() > 0 && (q.packets+len(b.items) > queuePackets || q.bytes+cap(b.data) > queueBytes) {
+	for q.data.len() > 0 && (q.packets+b.count > queuePackets || q.bytes+cap(b.data) > queueBytes) {
 		q.drop(q.shift())
 	}
 	q.data.push(b)
-	q.packets += len(b.items)
+	q.packets += b.count
 	q.bytes += cap(b.data)
 	q.mu.Unlock()
 	q.wake.Signal()
@@ -85,7 +85,7 @@ func (q *queue) pushControl(b *batch) {
 // shift takes the oldest data batch. The caller holds mu.
 func (q *queue) shift() *batch {
 	b := q.data.shift()
-	q.packets -= len(b.items)
+	q.packets -= b.count
 	q.bytes -= cap(b.data)
 	return b
 }

@@ -82,6 +82,25 @@ func TestQueueDropsTheOldestWhenFull(t *testing.T) {
 	}
 }
 
+// A multicast packet to many robots is one packet: it must not push out what
+// waits for others.
+func TestQueueCountsPacketsNotCopies(t *testing.T) {
+	var pool batchPool
+	q := newQueue(&pool, 1, 0, 1280, time.Hour)
+	waiting := testPeer(9, 0)
+	pushPayload(q, waiting, 1, 1, []byte("unicast"), time.Now())
+	b := pool.get(100, time.Now())
+	off := b.add([]byte("multicast"))
+	for range 2 * queuePackets {
+		b.items = append(b.items, item{peer: testPeer(8, 0), off: off, len: 9, typ: replicate.Data, slots: 1})
+	}
+	q.push(b)
+	pool.release(b)
+	if n := waiting.links[0].txDropped.Load(); n != 0 {
+		t.Error("the unicast packet was pushed out")
+	}
+}
+
 func TestQueueDropsTheStaleAndPrefersControl(t *testing.T) {
 	var pool batchPool
 	q := newQueue(&pool, 1, 0, 1280, time.Second)
