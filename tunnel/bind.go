@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
 )
 
 // bind is the outer side of one WireGuard device: a conn.Bind. A robot's bind
@@ -25,6 +26,9 @@ type bind struct {
 	// fixed is true for a gateway: Open itself opens the sockets.
 	fixed   bool
 	options socketOptions
+	// sending and receiving bound what is inside the device; memTUN has the
+	// other ends.
+	sending, receiving *window
 
 	v4, v6 family
 }
@@ -39,7 +43,10 @@ type family struct {
 }
 
 func newBind(o socketOptions, fixed bool, stun func(*bind, []byte, netip.AddrPort)) *bind {
-	b := &bind{options: o, fixed: fixed, stun: stun}
+	b := &bind{
+		options: o, fixed: fixed, stun: stun,
+		sending: newWindow(sendingFrames), receiving: newWindow(receivingFrames),
+	}
 	b.v4.network, b.v6.network = "udp4", "udp6"
 	b.v4.changed.L, b.v6.changed.L = &b.v4.mu, &b.v6.mu
 	return b
@@ -138,8 +145,10 @@ func (b *bind) receiver(f *family) conn.ReceiveFunc {
 			if s == nil {
 				return 0, net.ErrClosed
 			}
+			b.receiving.admit()
 			n, err := s.receive(bufs, sizes, eps, stun)
 			if err == nil {
+				b.receiving.enter(framesIn(bufs[:n], sizes))
 				return n, nil
 			}
 			if !errors.Is(err, net.ErrClosed) {
@@ -177,6 +186,9 @@ func (b *bind) Send(bufs [][]byte, ep conn.Endpoint) error {
 	if !ok {
 		return fmt.Errorf("%w: %T", conn.ErrWrongEndpointType, ep)
 	}
+	if len(bufs) > 0 && isTransport(bufs[0]) {
+		b.sending.leave(len(bufs))
+	}
 	if s := b.socketFor(to); s != nil {
 		s.transmit(bufs, to)
 	} else {
@@ -190,4 +202,18 @@ func (b *bind) socketFor(to *endpoint) *socket {
 		return b.v4.sock.Load()
 	}
 	return b.v6.sock.Load()
+}
+
+// isTransport tells a WireGuard transport data message by its first octet.
+func isTransport(d []byte) bool { return len(d) > 0 && d[0] == device.MessageTransportType }
+
+// framesIn counts the messages that should come out of the device as frames:
+// transport data that is more than a keepalive.
+func framesIn(bufs [][]byte, sizes []int) (n int) {
+	for i := range bufs {
+		if sizes[i] > device.MessageKeepaliveSize && isTransport(bufs[i]) {
+			n++
+		}
+	}
+	return n
 }

@@ -16,6 +16,14 @@ const (
 	// leastAge is how long a packet may wait in a queue even if the deadline is
 	// shorter: a busy machine may not run the reader for that long.
 	leastAge = 50 * time.Millisecond
+	// sendingFrames and receivingFrames bound what is inside one WireGuard device;
+	// each frame holds a page of memory there. Enough for every worker to have
+	// work, and for a 4 MiB burst on the way in.
+	sendingFrames   = 1024
+	receivingFrames = 4096
+	// windowPatience is how long nothing must leave a device before it is taken
+	// to be empty: much longer than a worker takes for a batch.
+	windowPatience = 20 * time.Millisecond
 	// controlFrames bounds waiting probes and replies: two for each path of the
 	// largest robot, or of many robots whose probes came together.
 	controlFrames = 512

@@ -17,6 +17,8 @@ type memTUN struct {
 	deliver func(frames [][]byte, offset int)
 	events  chan tun.Event
 	once    sync.Once
+	// sending and receiving are the bind's windows, from their other ends.
+	sending, receiving *window
 }
 
 // newMemTUN returns a device for frames of at most mtu bytes. deliver may be
@@ -27,11 +29,15 @@ func newMemTUN(name string, mtu int, q *queue, deliver func([][]byte, int)) *mem
 }
 
 func (t *memTUN) Read(bufs [][]byte, sizes []int, offset int) (int, error) {
-	return t.queue.fill(bufs, sizes, offset)
+	t.sending.admit()
+	n, err := t.queue.fill(bufs, sizes, offset)
+	t.sending.enter(n)
+	return n, err
 }
 
 func (t *memTUN) Write(bufs [][]byte, offset int) (int, error) {
 	t.deliver(bufs, offset)
+	t.receiving.leave(len(bufs))
 	return len(bufs), nil
 }
 

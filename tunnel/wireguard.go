@@ -39,6 +39,7 @@ type wgPeer struct {
 // frame claims an Address that is not its peer's.
 func newWireguard(name string, key Key, port uint16, peers []wgPeer, t *memTUN, b *bind, refused func(*device.Peer), log *slog.Logger) (*wireguard, error) {
 	w := &wireguard{name: name, bind: b, queue: t.queue, log: log}
+	t.sending, t.receiving = b.sending, b.receiving
 	w.dev = device.NewDevice(t, b, w.logger(refused))
 	var c strings.Builder
 	fmt.Fprintf(&c, "private_key=%s\nlisten_port=%d\n", hex.EncodeToString(key[:]), port)

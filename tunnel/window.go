@@ -1,0 +1,62 @@
+package tunnel
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// window bounds how many frames are inside a WireGuard device at once, in one
+// direction. wireguard-go would take 1,024 batches of up to 128 for each peer
+// before it pushes back: hundreds of megabytes, and frames that are stale when
+// they come out. With a window, the rest waits where it can be dropped for its
+// age: in the queue on the way out, in the kernel's socket on the way in.
+//
+// The count is an estimate, since the device swallows what it cannot use
+// (forged, replayed or staged messages). When nothing leaves for a while, the
+// device is taken to be empty.
+type window struct {
+	limit   int64
+	inside  atomic.Int64
+	left    atomic.Int64 // how many ever did
+	waiting atomic.Bool
+	wake    chan struct{}
+}
+
+func newWindow(limit int64) *window {
+	return &window{limit: limit, wake: make(chan struct{}, 1)}
+}
+
+// admit waits until there is room.
+func (w *window) admit() {
+	for w.inside.Load() >= w.limit {
+		before := w.left.Load()
+		w.waiting.Store(true)
+		if w.inside.Load() < w.limit {
+			return
+		}
+		select {
+		case <-w.wake:
+		case <-time.After(windowPatience):
+			if w.left.Load() == before {
+				w.inside.Store(0)
+			}
+		}
+	}
+}
+
+// enter counts n frames that the device was given.
+func (w *window) enter(n int) { w.inside.Add(int64(n)) }
+
+// leave counts n frames that came out of it.
+func (w *window) leave(n int) {
+	w.left.Add(int64(n))
+	if w.inside.Add(int64(-n)) < 0 {
+		w.inside.Store(0)
+	}
+	if w.waiting.Swap(false) {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
