@@ -129,7 +129,6 @@ func (g *Gateway) heard(l *link, now time.Time) {
 	}
 	if first {
 		g.choose(l.peer, now)
-		g.cfg.Log.Info("Path up.", "robot", l.peer.name, "carrier", l.carrier)
 	}
 }
 
@@ -154,8 +153,13 @@ func (g *Gateway) choose(p *peer, now time.Time) {
 		if l == nil {
 			continue
 		}
-		if l.hearing.Live(now) {
+		up := l.hearing.Live(now)
+		if up {
 			live |= 1 << l.slot
+		}
+		if up != l.live {
+			l.live = up
+			g.cfg.Log.Info(map[bool]string{true: "Path up.", false: "Path down."}[up], "robot", p.name, "carrier", l.carrier)
 		}
 		if l.hearing.Recent(now) {
 			recent |= 1 << l.slot

@@ -93,6 +93,7 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 	}
 	l.rxFrames++
 	l.loss.Seen(t.Epoch, uint32(t.PathSeq))
+	l.peer.twin.see(t.Epoch, now)
 	switch t.Type {
 	case replicate.Data:
 		in.data(l, &t, payload, offset, now)

@@ -15,7 +15,8 @@ func (n *node) judgeLatent(p *peer, now time.Time) {
 			frames[slot], l.rxData = l.rxData, 0
 		}
 	}
-	began, ended := p.latent.Observe(now, &frames, replicate.SlotSet(p.carries.Load()))
+	expected := replicate.SlotSet(p.carries.Load())
+	began, ended := p.latent.Observe(now, &frames, expected)
 	if began|ended == 0 {
 		return
 	}
@@ -25,7 +26,7 @@ func (n *node) judgeLatent(p *peer, now time.Time) {
 		case began.Has(slot):
 			n.cfg.Log.Warn("Latent error: copies stopped coming by this path while others go on. Nothing is lost, but there is less in reserve.",
 				"peer", p.name, "carrier", l.carrier)
-		case ended.Has(slot):
+		case ended.Has(slot) && expected.Has(slot): // else the path is down, and told so
 			n.cfg.Log.Info("Latent error over.", "peer", p.name, "carrier", l.carrier)
 		}
 	}

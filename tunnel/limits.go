@@ -56,6 +56,14 @@ const (
 	// first packet of a flow. Only what is used becomes resident.
 	hostBuffer = 65535
 
+	// twinReturns is in how many seconds of the last twinMemory an earlier epoch
+	// must come back: more than the late frames of two restarts make.
+	twinReturns = 5
+	twinMemory  = time.Minute
+
+	// errorShown is how long status shows a socket's last error.
+	errorShown = time.Minute
+
 	// warningsPerSecond bounds the log lines that packets can provoke.
 	warningsPerSecond = 1
 

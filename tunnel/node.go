@@ -168,6 +168,9 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 		for _, a := range p.addrs {
 			ps.Addresses = append(ps.Addresses, a.String())
 		}
+		if p.twin.twins(now) {
+			s.Warnings = append(s.Warnings, twinWarning(p.name))
+		}
 		carries := p.carries.Load()
 		for _, l := range p.links {
 			if l == nil {

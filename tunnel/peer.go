@@ -28,6 +28,7 @@ type peer struct {
 	// Guarded by inward.mu.
 	elim   *replicate.Eliminator
 	latent replicate.LatentDetector
+	twin   twinWatch
 
 	// Guarded by node.mu, gateway only.
 	wrongAddress bool      // it claims another node's address
@@ -56,6 +57,7 @@ type link struct {
 	// Guarded by node.mu.
 	machine *path.Machine // robot only
 	hearing path.Hearing  // gateway only
+	live    bool          // gateway only: whether it was when last looked at
 
 	// expired is when the device's last handshake before the last Expire was
 	// (nanoseconds since 1970). The prober only.

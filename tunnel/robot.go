@@ -239,7 +239,7 @@ func (r *Robot) replied(l *link, m path.Reply, now time.Time) {
 	l.lossOut = m.LossOut
 	r.choose(now)
 	if !was && l.machine.Up() {
-		r.cfg.Log.Info("Path up.", "carrier", l.carrier, "gateway", l.peer.name, "rtt", l.machine.Snapshot(now).RTT.Round(time.Millisecond/10))
+		r.cfg.Log.Info("Path up.", "carrier", l.carrier, "gateway", l.peer.name)
 		r.wake()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
@@ -18,11 +19,17 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
+// socketError is what went wrong last, for status.
+type socketError struct {
+	text string
+	at   time.Time
+}
+
 // socketStats counts for SocketStatus; sockets of both families share one.
 type socketStats struct {
 	txPackets, txBytes, rxPackets, rxBytes atomic.Uint64
 	txDropped, txErrors, rxOverflow        atomic.Uint64
-	lastError                              atomic.Pointer[string]
+	last                                   atomic.Pointer[socketError]
 }
 
 func (s *socketStats) status() SocketStatus {
@@ -31,17 +38,17 @@ func (s *socketStats) status() SocketStatus {
 		RxPackets: s.rxPackets.Load(), RxBytes: s.rxBytes.Load(),
 		TxDropped: s.txDropped.Load(), TxErrors: s.txErrors.Load(), RxOverflow: s.rxOverflow.Load(),
 	}
-	if e := s.lastError.Load(); e != nil {
-		st.LastError = *e
+	if e := s.last.Load(); e != nil && time.Since(e.at) < errorShown {
+		st.LastError = e.text
 	}
 	return st
 }
 
 // failed notes what last went wrong, for status.
 func (s *socketStats) failed(err error) {
-	text := err.Error()
-	if old := s.lastError.Load(); old == nil || *old != text {
-		s.lastError.Store(&text)
+	now := time.Now()
+	if old := s.last.Load(); old == nil || now.Sub(old.at) > time.Second { // not an allocation per packet
+		s.last.Store(&socketError{text: err.Error(), at: now})
 	}
 }
 

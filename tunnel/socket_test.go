@@ -128,7 +128,7 @@ func TestSocketOversizeAlone(t *testing.T) {
 			if n := a.stats.txErrors.Load(); n != 3 {
 				t.Errorf("tx_errors is %d, want 3", n)
 			}
-			if a.stats.lastError.Load() == nil {
+			if a.stats.status().LastError == "" {
 				t.Error("no last_error")
 			}
 		})
