@@ -32,7 +32,7 @@ type initRobotCmd struct {
 	initFlags
 	Address []string `default:"10.77.0.2/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
 	Carrier []string `placeholder:"INTERFACE" help:"An uplink; several times for several (those with a default route now)."`
-	Gateway []string `sep:"none" placeholder:"NAME,ADDRESS,PUBLICKEY,IP:PORT" help:"A gateway; several times for several (a blank to fill in)."`
+	Gateway []string `sep:"none" placeholder:"NAME,ADDRESS,PUBLICKEY,IP:PORT" help:"A gateway; several times for several (none: to be pasted later)."`
 }
 
 type initGatewayCmd struct {
@@ -156,15 +156,11 @@ func plain(prefixes []string) []string {
 // else is the caller's mistake and nothing is written.
 func (c initFlags) write(a *app, file, text string, problem error, whither string, block func(keys.Private) string) error {
 	out := written{Config: file, Key: filepath.Join(c.Dir, keyFile), Blanks: []config.Problem{}}
-	var problems *config.Error
-	if errors.As(problem, &problems) {
-		for _, p := range problems.Problems {
-			if !p.Blank {
-				return problem
-			}
-			out.Blanks = append(out.Blanks, p)
-		}
+	blanks, err := sift(problem)
+	if err != nil {
+		return err
 	}
+	out.Blanks = append(out.Blanks, blanks...)
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder for the configuration: %w", err)
 	}
@@ -185,6 +181,28 @@ func (c initFlags) write(a *app, file, text string, problem error, whither strin
 	out.NewKey, out.Block = fresh, block(k)
 	c.tell(a.stderr, out, whither)
 	return a.print(out, func(w io.Writer) { fmt.Fprint(w, out.Block) })
+}
+
+// sift parts the problems of a file that is not written yet: what is still to be
+// filled in, and, as an error, what the flags said wrong.
+func sift(problem error) (blanks []config.Problem, err error) {
+	var problems *config.Error
+	if !errors.As(problem, &problems) {
+		return nil, problem
+	}
+	wrong := &config.Error{}
+	for _, p := range problems.Problems {
+		if p.Blank {
+			blanks = append(blanks, p)
+			continue
+		}
+		p.File, p.Line = "fogplr init", 0
+		wrong.Problems = append(wrong.Problems, p)
+	}
+	if len(wrong.Problems) > 0 {
+		return nil, wrong
+	}
+	return blanks, nil
 }
 
 // tell says what has been done and what is still to do.

@@ -31,6 +31,7 @@ type Node struct {
 	LogLevel       slog.Level
 
 	keyLine    int
+	peerKeys   map[keys.Public]peerKey
 	credential bool
 }
 
@@ -78,6 +79,7 @@ func ParseRobot(file, text string) (*Robot, error) {
 }
 
 func (d *document) robot() (*Robot, error) {
+	d.foreign = map[string]string{"robot": "gateway.toml", "listen_port": "gateway.toml"}
 	if err := d.err(); err != nil {
 		return nil, err
 	}
@@ -109,6 +111,7 @@ func ParseGateway(file, text string) (*Gateway, error) {
 }
 
 func (d *document) gateway() (*Gateway, error) {
+	d.foreign = map[string]string{"gateway": "robot.toml", "carrier": "robot.toml", "deadline": "robot.toml"}
 	if err := d.err(); err != nil {
 		return nil, err
 	}
@@ -146,7 +149,14 @@ func LoadNode(file string) (*Node, error) {
 	return &node, nil
 }
 
-// ReadKey reads the node's private key. The warning is a plain sentence when
+// peerKey is where a peer's public key stands.
+type peerKey struct {
+	title string // `public_key of gateway "west"`
+	line  int
+}
+
+// ReadKey reads the node's private key and refuses one that belongs to a peer,
+// since the two could not be told apart. The warning is a plain sentence when
 // others may read the file, else empty. The error is an *Error.
 func (n *Node) ReadKey() (key keys.Private, warning string, err error) {
 	key, warning, err = keys.ReadPrivate(n.PrivateKeyFile)
@@ -156,15 +166,36 @@ func (n *Node) ReadKey() (key keys.Private, warning string, err error) {
 			Found: fmt.Sprintf("no usable key (%v)", err), Expected: "the file of this node's private key",
 		}}}
 	}
+	if err := n.checkPeers(key); err != nil {
+		return key, "", err
+	}
 	if n.credential {
 		warning = "" // systemd guards that directory, whatever the mode shows
 	}
 	return key, warning, nil
 }
 
+// checkPeers refuses a peer with a public key of the node whose private key is
+// key.
+func (n *Node) checkPeers(key keys.Private) error {
+	own := map[keys.Public]string{key.PublicKey(): "this node's own public key"}
+	for slot, k := range keys.CarrierPublicKeys(key) {
+		own[k] = fmt.Sprintf("this node's own carrier key of slot %d", slot)
+	}
+	d := document{file: n.File}
+	for k, what := range own {
+		if p, taken := n.peerKeys[k]; taken {
+			d.report(p.line, p.title, what, "a key of the other machine")
+		}
+	}
+	return d.err()
+}
+
 // TakeOver copies from fresh what a running daemon takes over of a changed
 // configuration: the log level, and where things stand in the file.
-func (n *Node) TakeOver(fresh *Node) { n.LogLevel, n.keyLine = fresh.LogLevel, fresh.keyLine }
+func (n *Node) TakeOver(fresh *Node) {
+	n.LogLevel, n.keyLine, n.peerKeys = fresh.LogLevel, fresh.keyLine, fresh.peerKeys
+}
 
 func (t *table) node(socket string) Node {
 	n := Node{File: t.doc.file}

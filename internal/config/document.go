@@ -1,11 +1,13 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -20,6 +22,10 @@ type document struct {
 	root     map[string]any
 	lines    lineIndex
 	problems []Problem
+	// foreign are the top-level keys of the other role's file, which is named
+	// with each.
+	foreign map[string]string
+	end     int // the line behind the last one
 }
 
 // readDocument opens and parses file.
@@ -53,6 +59,12 @@ func readLimited(file string) ([]byte, error) {
 }
 
 func (d *document) parse(b []byte) {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+		d.report(0, "", "a text in UTF-16", "a text in UTF-8: save it so in your editor")
+		return
+	}
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // the mark that some editors put at the start of UTF-8
+	d.end = bytes.Count(b, []byte("\n")) + 1
 	if err := toml.Unmarshal(b, &d.root); err != nil {
 		line := 0
 		var decode *toml.DecodeError
@@ -68,6 +80,11 @@ func (d *document) parse(b []byte) {
 
 func (d *document) report(line int, key, found, expected string) {
 	d.problems = append(d.problems, Problem{File: d.file, Line: line, Key: key, Found: found, Expected: expected, Blank: found == empty})
+}
+
+// reportPaste reports that a block is missing at the end of the file.
+func (d *document) reportPaste(key, expected string) {
+	d.problems = append(d.problems, Problem{File: d.file, Line: d.end, Key: key, Found: "no [[" + key + "]]", Expected: expected, Blank: true})
 }
 
 // err returns the problems as an *Error, or nil.
@@ -136,7 +153,7 @@ func (t *table) text(key, expected string) (s string, ok bool) {
 	}
 	s, ok = v.(string)
 	if !ok {
-		t.fail(key, show(v), expected)
+		t.fail(key, unquoted(v), expected)
 	}
 	return s, ok
 }
@@ -158,7 +175,11 @@ func (t *table) number(key string, lo, hi, otherwise int64) int64 {
 	}
 	n, ok := v.(int64)
 	if !ok || n < lo || n > hi {
-		t.fail(key, show(v), fmt.Sprintf("a whole number from %d to %d", lo, hi))
+		expected := fmt.Sprintf("a whole number from %d to %d", lo, hi)
+		if _, quoted := v.(string); quoted {
+			expected += ", without quotes"
+		}
+		t.fail(key, show(v), expected)
 		return otherwise
 	}
 	return n
@@ -177,7 +198,7 @@ func (t *table) texts(key, expected string, limit int) []item {
 	}
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 || len(list) > limit {
-		t.fail(key, show(v), expected)
+		t.fail(key, unquoted(v), expected)
 		return nil
 	}
 	var out []item
@@ -186,24 +207,29 @@ func (t *table) texts(key, expected string, limit int) []item {
 		if s, ok := v.(string); ok {
 			out = append(out, item{s, line})
 		} else {
-			t.failAt(line, key, show(v), expected)
+			t.failAt(line, key, unquoted(v), expected)
 		}
 	}
 	return out
 }
 
-// tables returns the tables [[key]], at least least and at most limit of them.
-func (t *table) tables(key string, least, limit int) []*table {
-	expected := fmt.Sprintf("%d to %d tables [[%s]]", least, limit, key)
+// tables returns the tables [[key]], at most limit of them. When need is not
+// empty there must be one, and need is what was expected otherwise.
+func (t *table) tables(key string, limit int, need string) []*table {
+	expected := fmt.Sprintf("tables [[%s]], at most %d", key, limit)
 	v, ok := t.get(key)
 	if !ok {
-		if least > 0 {
-			t.missing(key, expected)
+		if need != "" {
+			t.doc.reportPaste(key, need)
 		}
 		return nil
 	}
 	list, ok := v.([]any)
-	if !ok || len(list) < least || len(list) > limit {
+	if ok && len(list) == 0 && need != "" {
+		t.fail(key, show(v), need)
+		return nil
+	}
+	if !ok || len(list) > limit {
 		t.fail(key, show(v), expected)
 		return nil
 	}
@@ -223,7 +249,9 @@ func (t *table) tables(key string, least, limit int) []*table {
 // finish reports every key that was not asked for.
 func (t *table) finish() {
 	for key := range t.m {
-		if !slices.Contains(t.known, key) {
+		if file := t.doc.foreign[key]; file != "" && t.owner == "" {
+			t.fail(key, "a key that belongs in "+file, "one of "+strings.Join(t.known, ", "))
+		} else if !slices.Contains(t.known, key) {
 			t.fail(key, "an unknown key", "one of "+strings.Join(t.known, ", "))
 		}
 	}
@@ -247,8 +275,19 @@ func show(v any) string {
 		return fmt.Sprintf("a list of %d", len(v))
 	case map[string]any:
 		return "a table"
-	case int64, float64, bool:
-		return fmt.Sprintf("%v (without quotes)", v)
+	case float64:
+		if v == math.Trunc(v) {
+			return fmt.Sprintf("%.1f", v)
+		}
 	}
 	return fmt.Sprint(v)
+}
+
+// unquoted is show for a value where a text was expected, which needs quotes.
+func unquoted(v any) string {
+	switch v.(type) {
+	case int64, float64, bool:
+		return show(v) + " (without quotes)"
+	}
+	return show(v)
 }

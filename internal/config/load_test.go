@@ -79,6 +79,10 @@ func TestLoadRobot(t *testing.T) {
 			StateDir:       "/srv/state",
 			LogLevel:       slog.LevelDebug,
 			keyLine:        3,
+			peerKeys: map[keys.Public]peerKey{
+				public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="): {`public_key of gateway "west"`, 17},
+				public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="): {`public_key of gateway "east"`, 22},
+			},
 		},
 		Deadline: 150 * time.Millisecond,
 		Carriers: []string{"wwan0", "wlan0"},
@@ -231,6 +235,70 @@ func TestReadKeyErrorNamesTheLine(t *testing.T) {
 	}
 }
 
+// A node that finds its own key at a peer would talk to itself.
+func TestReadKeyRefusesAPeerWithOurKey(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	dir := t.TempDir()
+	own, other := keys.Generate(), keys.Generate()
+	if err := keys.WritePrivate(filepath.Join(dir, "node.key"), own, false); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "node.toml")
+	readKey := map[string]func() error{
+		"robot": func() error {
+			c, err := LoadRobot(file)
+			if err == nil {
+				_, _, err = c.ReadKey()
+			}
+			return err
+		},
+		"gateway": func() error {
+			c, err := LoadGateway(file)
+			if err == nil {
+				_, _, err = c.ReadKey()
+			}
+			return err
+		},
+	}
+	robot := func(k keys.Public) string {
+		return "name='r'\naddress='10.77.0.2/16'\nprivate_key_file='node.key'\ncarrier=[{interface='wlan0'}]\n" +
+			GatewayBlock{"west", []string{"10.77.0.11"}, k.String(), "198.51.100.10:51820", ""}.Render()
+	}
+	gateway := func(k ...keys.Public) string {
+		return "name='w'\naddress='10.77.0.11/16'\nprivate_key_file='node.key'\n" + RobotBlock{"stretch", []string{"10.77.0.2"}, k}.Render()
+	}
+	ofOther := keys.CarrierPublicKeys(other)
+	for _, c := range []struct{ role, text, want string }{
+		{"robot", robot(other.PublicKey()), ""},
+		{"robot", robot(own.PublicKey()), `node.toml:8: public_key of gateway "west": found this node's own public key, expected `},
+		{"robot", robot(keys.CarrierKey(own, 3).PublicKey()), `:8: public_key of gateway "west": found this node's own carrier key of slot 3, `},
+		{"gateway", gateway(ofOther[:]...), ""},
+		{"gateway", gateway(ofOther[0], own.PublicKey()), `node.toml:9: carrier_keys of robot "stretch": found this node's own public key, `},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := readKey[c.role]()
+		var problems *Error
+		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &problems) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q in\n%s", c.role, err, c.want, c.text)
+		}
+	}
+}
+
+// Windows' editors begin a file with a byte order mark.
+func TestByteOrderMarks(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	got, err := LoadRobot(write(t, "robot.toml", "\xef\xbb\xbf"+robotText))
+	if err != nil || got.keyLine != 3 {
+		t.Errorf("UTF-8: %v", err)
+	}
+	_, err = LoadRobot(write(t, "robot.toml", "\xff\xfen\x00a\x00"))
+	if err == nil || !strings.Contains(err.Error(), "found a text in UTF-16, expected a text in UTF-8") {
+		t.Errorf("UTF-16: %v", err)
+	}
+}
+
 // The file that init writes loads when every value is known, and else every
 // blank is reported with the line that it is on.
 func TestRenderedFilesLoad(t *testing.T) {
@@ -271,5 +339,23 @@ func TestRenderedFilesLoad(t *testing.T) {
 		if err != nil || len(got.Robots) != len(f.Robots) {
 			t.Errorf("%s: %v\n%s", name, err, f.Render())
 		}
+	}
+}
+
+// What the README says: paste the blocks of the other side at the end of what
+// init wrote.
+func TestBlocksCanBePasted(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	all := keys.CarrierPublicKeys(keys.Generate())
+	text := RobotFile{Name: "stretch", Addresses: []string{"10.77.0.2/16"}, PrivateKeyFile: "node.key", Carriers: []string{"wlan0", "wwan0"}}.Render()
+	text += GatewayBlock{"west", []string{"10.77.0.11"}, all[0].String(), "198.51.100.10:51820", "guessed"}.Render()
+	text += GatewayBlock{"east", []string{"10.77.0.12"}, all[1].String(), "198.51.100.20:51820", ""}.Render()
+	if got, err := ParseRobot("robot.toml", text); err != nil || len(got.Gateways) != 2 {
+		t.Errorf("robot.toml: %v\n%s", err, text)
+	}
+	text = GatewayFile{Name: "west", Addresses: []string{"10.77.0.11/16"}, PrivateKeyFile: "node.key", ListenPort: 51820}.Render()
+	text += RobotBlock{"stretch", []string{"10.77.0.2"}, all[:]}.Render()
+	if got, err := ParseGateway("gateway.toml", text); err != nil || len(got.Robots) != 1 {
+		t.Errorf("gateway.toml: %v\n%s", err, text)
 	}
 }

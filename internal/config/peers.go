@@ -26,7 +26,7 @@ func (c claims) claim(kind, what, owner string) (other string) {
 func (t *table) carriers(tun string) []string {
 	taken := claims{}
 	var out []string
-	for _, c := range t.tables("carrier", 1, maxCarriers) {
+	for _, c := range t.tables("carrier", maxCarriers, "a table [[carrier]] with interface = \"NAME\" for each uplink") {
 		s, ok := c.require("interface", interfaceExpected)
 		c.finish()
 		if !ok {
@@ -142,12 +142,12 @@ func selfClaims(self *Node) claims {
 func (t *table) gateways(self *Node) []GatewayPeer {
 	taken := selfClaims(self)
 	var out []GatewayPeer
-	for _, g := range t.tables("gateway", 1, maxGateways) {
+	for _, g := range t.tables("gateway", maxGateways, "here the [[gateway]] block that `fogplr init gateway` prints on each gateway") {
 		base := g.peer("gateway", self, taken)
 		p := GatewayPeer{Name: base.name, Addresses: base.addresses}
 		const expected = "the gateway's public key, 44 characters, as `fogplr pubkey` prints it"
 		if s, ok := g.require("public_key", expected); ok {
-			p.PublicKey = g.publicKey("public_key", item{s, g.line("public_key")}, expected, taken)
+			p.PublicKey = g.publicKey("public_key", item{s, g.line("public_key")}, expected, taken, self)
 		}
 		p.Endpoint = g.endpoint(self.Addresses)
 		if p.Endpoint.IsValid() {
@@ -164,12 +164,12 @@ func (t *table) gateways(self *Node) []GatewayPeer {
 func (t *table) robots(self *Node) []RobotPeer {
 	taken := selfClaims(self)
 	var out []RobotPeer
-	for _, r := range t.tables("robot", 0, maxPeers) {
+	for _, r := range t.tables("robot", maxPeers, "") {
 		base := r.peer("robot", self, taken)
 		p := RobotPeer{Name: base.name, Addresses: base.addresses}
 		const expected = "a list of up to 8 public keys, as `fogplr pubkey --robot` prints it"
 		for _, it := range r.texts("carrier_keys", expected, maxCarriers) {
-			p.CarrierKeys = append(p.CarrierKeys, r.publicKey("carrier_keys", it, "a public key, 44 characters, as `fogplr pubkey --robot` prints it", taken))
+			p.CarrierKeys = append(p.CarrierKeys, r.publicKey("carrier_keys", it, "a public key, 44 characters, as `fogplr pubkey --robot` prints it", taken, self))
 		}
 		r.finish()
 		out = append(out, p)
@@ -179,7 +179,7 @@ func (t *table) robots(self *Node) []RobotPeer {
 
 // publicKey reads one public key. The text is not repeated in the error, since
 // it may be a private key in the wrong place.
-func (t *table) publicKey(key string, it item, expected string, taken claims) keys.Public {
+func (t *table) publicKey(key string, it item, expected string, taken claims, self *Node) keys.Public {
 	k, err := keys.ParsePublic(it.value)
 	if it.value == "" {
 		t.failAt(it.line, key, empty, expected)
@@ -191,6 +191,11 @@ func (t *table) publicKey(key string, it item, expected string, taken claims) ke
 	}
 	if other := taken.claim("key", k.String(), t.owner); other != "" {
 		t.failAt(it.line, key, fmt.Sprintf("%v, which %s has already", k, other), "a key of its own for every carrier and every gateway")
+		return k
 	}
+	if self.peerKeys == nil {
+		self.peerKeys = map[keys.Public]peerKey{}
+	}
+	self.peerKeys[k] = peerKey{t.title(key), it.line}
 	return k
 }

@@ -113,23 +113,26 @@ func TestRobotProblems(t *testing.T) {
 		{2, "address = [\"10.77.0.2/16\",\n\"fd77::/64\"]", 3, `is the network itself`},
 		{2, "address = [\"10.77.0.2/16\",\n\"::ffff:10.78.0.1/112\"]", 3, `written as IPv4`},
 		{2, "address = [\"10.77.0.2/16\",\n5]", 3, `address: found 5`},
-		{2, "mtu = 1279\naddress = [\"10.77.0.2/16\", \"fd77::2/64\"]", 0, `at least 1280, since this node has the IPv6 address fd77::2`},
+		{2, "mtu = 1279\naddress = [\"10.77.0.2/16\", \"fd77::2/64\"]", 0, `found 1279, expected at least 1280, since this node has the IPv6 address fd77::2`},
 		{3, ``, 1, `private_key_file: found nothing`},
 		{3, `private_key_file = ""`, 0, `private_key_file: found an empty text`},
 		{4, `deadline = "0ms"`, 0, `from "1ms" to "60s"`},
 		{4, `deadline = "61s"`, 0, `from "1ms" to "60s"`},
 		{4, `deadline = 200`, 0, `found 200 (without quotes)`},
 		{4, `deadline = "soon"`, 0, `found "soon"`},
-		{4, `mtu = 575`, 0, `from 576 to 9000`},
+		{4, `mtu = 575`, 0, `mtu: found 575, expected a whole number from 576 to 9000`},
+		{4, `mtu = 1280.0`, 0, `mtu: found 1280.0, expected a whole number`},
 		{4, `mtu = 9001`, 0, `from 576 to 9000`},
-		{4, `mtu = "1280"`, 0, `found "1280"`},
+		{4, `mtu = "1280"`, 0, `found "1280", expected a whole number from 576 to 9000, without quotes`},
 		{4, `interface = "sixteen-letters-"`, 0, `at most 15`},
 		{4, `interface = "a/b"`, 0, `found "a/b"`},
 		{4, `interface = "wlan0"`, 8, `overlay's own interface`},
 		{4, `log_level = "loud"`, 0, `"debug", "info", "warn" or "error"`},
 		{4, `state_dir = ""`, 0, `a path in quotes`},
 		{4, `control_socket = "/` + strings.Repeat("x", 107) + `"`, 0, `108 characters`},
-		{4, `listen_port = 5`, 0, `listen_port: found an unknown key, expected one of name, address`},
+		{4, `prot = 5`, 0, `prot: found an unknown key, expected one of name, address`},
+		{4, `listen_port = 5`, 0, `listen_port: found a key that belongs in gateway.toml, expected one of name, address`},
+		{4, `robot = [{name = "spot"}]`, 0, `robot: found a key that belongs in gateway.toml`},
 		{4, `"a.b" = 5`, 0, `an unknown key`},
 		{4, `a.b = 5`, 0, `a: found an unknown key`},
 		{6, ``, 5, `interface of carrier number 1: found nothing`},
@@ -153,9 +156,17 @@ func TestRobotProblems(t *testing.T) {
 		{13, `endpoint = "198.51.100.10"`, 0, `the port is missing`},
 		{13, `endpoint = "2001:db8::1"`, 0, `the IPv6 address has no brackets`},
 		{13, `endpoint = "2001:db8::1:51820"`, 0, `the IPv6 address has no brackets`},
-		{13, `endpoint = "198.51.100.10:0"`, 0, `an IP address and a port`},
+		{13, `endpoint = "198.51.100.10:0"`, 0, `a port from 1 to 65535`},
 		{13, `endpoint = "198.51.100.10:70000"`, 0, `an IP address and a port`},
-		{13, `endpoint = "0.0.0.0:51820"`, 0, `an IP address and a port`},
+		{13, `endpoint = "0.0.0.0:51820"`, 0, `0.0.0.0 means every address of a machine`},
+		{13, `endpoint = "[::]:51820"`, 0, `:: means every address of a machine`},
+		{13, `endpoint = "127.0.0.1:51820"`, 0, `127.0.0.1 is the robot itself`},
+		{13, `endpoint = "[::1]:51820"`, 0, `::1 is the robot itself`},
+		{13, `endpoint = "224.0.0.1:51820"`, 0, `224.0.0.1 means many machines`},
+		{13, `endpoint = "255.255.255.255:51820"`, 0, `means many machines`},
+		{13, `endpoint = "[ff02::1]:51820"`, 0, `ff02::1 means many machines`},
+		{13, `endpoint = "[fe80::1]:51820"`, 0, `fe80::1 is good on one link only`},
+		{13, `endpoint = "[::ffff:198.51.100.10]:51820"`, 0, `written as IPv4, 198.51.100.10:51820`},
 		{13, `endpoint = "10.77.0.11:51820"`, 0, `the tunnel cannot run through itself`},
 		{13, `endpoint = "198.51.100.20:51820"`, 18, `which gateway "west" has already`},
 		{13, ``, 9, `endpoint of gateway "west": found nothing`},
@@ -166,8 +177,14 @@ func TestRobotProblems(t *testing.T) {
 
 func TestRobotWithoutCarriersOrGateways(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
-	err := loadRobot(write(t, "robot.toml", strings.Join(goodRobot[:4], "\n")))
-	for _, want := range []string{"carrier: found nothing", "gateway: found nothing"} {
+	file := write(t, "robot.toml", strings.Join(goodRobot[:4], "\n")+"\n")
+	want := file + ":5: carrier: found no [[carrier]], expected a table [[carrier]] with interface = \"NAME\" for each uplink\n" +
+		file + ":5: gateway: found no [[gateway]], expected here the [[gateway]] block that `fogplr init gateway` prints on each gateway"
+	if err := loadRobot(file); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	err := loadRobot(write(t, "robot.toml", strings.Join(goodRobot[:4], "\n")+"\ncarrier = []\ngateway = []\n"))
+	for _, want := range []string{":5: carrier: found an empty list", ":6: gateway: found an empty list"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
@@ -187,7 +204,9 @@ func TestGatewayProblems(t *testing.T) {
 		{4, `listen_port = 0`, 0, `from 1 to 65535`},
 		{4, `listen_port = 65536`, 0, `from 1 to 65535`},
 		{4, `listen_port = "51820"`, 0, `found "51820"`},
-		{4, `deadline = "5s"`, 0, `an unknown key`},
+		{4, `deadline = "5s"`, 0, `deadline: found a key that belongs in robot.toml`},
+		{4, `gateway = [{name = "east"}]`, 0, `gateway: found a key that belongs in robot.toml`},
+		{4, `carrier = [{interface = "wlan0"}]`, 0, `carrier: found a key that belongs in robot.toml`},
 		{6, `name = "spot"`, 10, `which the robot of line 5 has already`},
 		{7, `address = "10.77.0.3"`, 11, `address of robot "spot": found "10.77.0.3", which robot "stretch" has already`},
 		{7, `address = "10.77.0.11"`, 0, `which this node itself has already`},
@@ -255,7 +274,8 @@ func TestBlanksOfInitNameTheirLines(t *testing.T) {
 			}
 		}
 	}
-	if blanks != 5 || len(problems.Problems) != 5 {
+	last := problems.Problems[len(problems.Problems)-1]
+	if blanks != 1 || len(problems.Problems) != 2 || !last.Blank || last.Line != strings.Count(text, "\n")+1 {
 		t.Errorf("%d blanks, %d problems: %v", blanks, len(problems.Problems), err)
 	}
 }

@@ -12,8 +12,10 @@ import (
 //go:embed *.tmpl
 var templates embed.FS
 
-// RobotFile is what `fogplr init robot` writes into robot.toml. What is left
-// empty becomes a blank to fill in, which LoadRobot reports with its line.
+// RobotFile is what `fogplr init robot` writes into robot.toml. Texts that are
+// left empty become blanks to fill in, which LoadRobot reports with their lines.
+// Without gateways there is a block in comments, so that one can be pasted at
+// the end of the file.
 type RobotFile struct {
 	Name           string
 	Addresses      []string // with prefix lengths

@@ -156,8 +156,8 @@ func (t *table) endpoint(overlay []netip.Prefix) netip.AddrPort {
 		return ep
 	}
 	a := ep.Addr()
-	if ep.Port() == 0 || a.IsUnspecified() || a.IsMulticast() || a.Is4In6() {
-		t.fail("endpoint", show(s), endpointExpected)
+	if complaint := checkEndpoint(ep); complaint != "" {
+		t.fail("endpoint", show(s), complaint)
 	}
 	for _, p := range overlay {
 		if p.Contains(a) {
@@ -165,6 +165,27 @@ func (t *table) endpoint(overlay []netip.Prefix) netip.AddrPort {
 		}
 	}
 	return ep
+}
+
+// checkEndpoint returns what was expected instead of ep, or nothing.
+func checkEndpoint(ep netip.AddrPort) string {
+	a := ep.Addr()
+	const expected = "the gateway's address as robots reach it from outside"
+	switch {
+	case ep.Port() == 0:
+		return "a port from 1 to 65535 behind the address"
+	case a.Is4In6():
+		return fmt.Sprintf("the same address written as IPv4, %v", netip.AddrPortFrom(a.Unmap(), ep.Port()))
+	case a.IsUnspecified():
+		return fmt.Sprintf("%s; %v means every address of a machine", expected, a)
+	case a.IsLoopback():
+		return fmt.Sprintf("%s; %v is the robot itself", expected, a)
+	case a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Sprintf("%s; %v means many machines", expected, a)
+	case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
+		return fmt.Sprintf("%s; %v is good on one link only", expected, a)
+	}
+	return ""
 }
 
 // endpointComplaint says why s is no ip:port.
