@@ -45,7 +45,8 @@ bench-speed: build ## TCP through fogplr and through plain wireguard-go, in turn
 	go build -o bin/wireguard-go golang.zx2c4.com/wireguard
 	go run ./test/speed --check $(if $(JSON),--json $(JSON))
 
-install: build ## install binary and systemd units (DESTDIR)
+# It does not build: root's PATH may lack Go, and root should not write here.
+install: ## install what build made, and the systemd units (DESTDIR)
 	systemd/install.sh "$(DESTDIR)"
 
 uninstall: ## undo install

@@ -69,7 +69,7 @@ put() {
 
 install_all() {
 	if [ ! -f "$binary" ]; then
-		echo "install.sh: there is no program at $binary: build it first, or name it with BINARY=FILE" >&2
+		echo "install.sh: there is no program at $binary: run \`make build\` first, as the user who has Go, or name a program with BINARY=FILE" >&2
 		exit 1
 	fi
 	put 0755 "$program" <"$binary"

@@ -138,7 +138,36 @@ func TestInstallNamesMissingProgram(t *testing.T) {
 	cmd := exec.Command(filepath.Join(sources, "install.sh"), t.TempDir())
 	cmd.Env = append(os.Environ(), "BINARY=/nonexistent/fogplr")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "/nonexistent/fogplr") {
+	if err == nil || !strings.Contains(string(out), "/nonexistent/fogplr: run `make build` first") {
 		t.Errorf("error %v does not name the missing program: %s", err, out)
+	}
+}
+
+// sudo gives root a PATH without Go.
+func TestMakeInstallNeedsNoGo(t *testing.T) {
+	bare := t.TempDir()
+	for _, name := range []string{"make", "sh", "cat", "chmod", "dirname", "mkdir", "mv", "rm", "sed"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(bare, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(bare, "fogplr")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dest := t.TempDir()
+	for binary, ok := range map[string]bool{program: true, "/nonexistent/fogplr": false} {
+		cmd := exec.Command("make", "-C", filepath.Dir(sources), "install", "DESTDIR="+dest)
+		cmd.Env = []string{"PATH=" + bare, "BINARY=" + binary}
+		if out, err := cmd.CombinedOutput(); (err == nil) != ok || !ok && !strings.Contains(string(out), "run `make build` first") {
+			t.Errorf("make install with %s: %v\n%s", binary, err, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dest, "usr/bin/fogplr")); err != nil {
+		t.Error(err)
 	}
 }
