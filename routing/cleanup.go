@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +19,10 @@ type Report struct {
 // Cleanup removes from the current network namespace everything that a fogplr
 // daemon which was killed left behind: rules and routes with Protocol; and puts
 // rp_filter back from what is remembered under runtimeDir. The TUN device
-// tunName, its addresses and the blackhole routes stay, unless all is set. What
-// is gone already is no error. A daemon that runs restores its own.
+// tunName, its addresses and the blackhole routes stay, unless all is set; then
+// only the blackhole routes that belong to another fogplr TUN device stay. What
+// is gone already is no error. A daemon that runs restores its own rules and
+// routes, but not its device: see InUse.
 func Cleanup(runtimeDir, tunName string, all bool, log *slog.Logger) (Report, error) {
 	k, err := openKernel()
 	if err != nil {
@@ -43,7 +46,11 @@ func cleanup(k kernel, runtimeDir, tunName string, all bool, log *slog.Logger) (
 		}
 		errs = append(errs, err)
 	}
-	lines, err := sweep(k, v, all && errs[0] == nil)
+	var spare []netip.Prefix
+	if all {
+		spare = v.overlays(tunName)
+	}
+	lines, err := sweep(k, v, all && errs[0] == nil, spare)
 	r.Changes = append(r.Changes, lines...)
 	errs = append(errs, err)
 	lines, err = newRPStore(runtimeDir, k).restore(k)
@@ -62,7 +69,7 @@ func removeTUN(k kernel, v *view, name string) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	if l.kind != "tun" || l.tap {
+	if !l.isTUN() {
 		return "", fmt.Errorf("%s is no TUN device, so it is not fogplr's and stays", name)
 	}
 	if err := k.delLink(l.index); err != nil && !gone(err) {
@@ -72,8 +79,8 @@ func removeTUN(k kernel, v *view, name string) (string, error) {
 }
 
 // sweep deletes all rules and routes with Protocol, blackhole routes only when
-// asked to.
-func sweep(k kernel, v *view, blackholes bool) (removed []string, err error) {
+// asked to, and not those for the prefixes to spare.
+func sweep(k kernel, v *view, blackholes bool, spare []netip.Prefix) (removed []string, err error) {
 	var errs []error
 	try := func(o op, err error) {
 		switch {
@@ -89,7 +96,7 @@ func sweep(k kernel, v *view, blackholes bool) (removed []string, err error) {
 		}
 	}
 	for _, r := range slices.Backward(v.routes) {
-		if r.protocol == Protocol && (blackholes || r.kind != unix.RTN_BLACKHOLE) {
+		if r.protocol == Protocol && (r.kind != unix.RTN_BLACKHOLE || blackholes && !slices.Contains(spare, r.dst)) {
 			try(op{verb: delRoute, route: r, name: v.linkName(r.oif)}, k.delRoute(r))
 		}
 	}

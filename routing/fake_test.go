@@ -159,6 +159,10 @@ func (k *fakeKernel) setUp(index int) error {
 	return k.edit(index, func(l *link) { l.up = true })
 }
 
+func (k *fakeKernel) setAlias(index int, alias string) error {
+	return k.edit(index, func(l *link) { l.alias = alias })
+}
+
 func (k *fakeKernel) addrGenNone(name string) bool { return k.genNone[name] }
 
 func (k *fakeKernel) setAddrGenNone(index int) error {
@@ -169,6 +173,9 @@ func (k *fakeKernel) setAddrGenNone(index int) error {
 func (k *fakeKernel) addAddress(index int, p netip.Prefix) error {
 	k.writes++
 	k.v.addresses = append(k.v.addresses, address{index: index, ip: p.Addr(), subnet: p.Masked()})
+	if r := connectedRoute(index, p); !slices.Contains(k.v.routes, r) {
+		k.v.routes = append(k.v.routes, r)
+	}
 	return nil
 }
 

@@ -27,6 +27,7 @@ type kernel interface {
 	setTxQueueLen(index, packets int) error
 	setMulticast(index int) error
 	setUp(index int) error
+	setAlias(index int, alias string) error
 	// addrGenNone says that the kernel makes no IPv6 address of its own for the
 	// interface; setAddrGenNone makes it so.
 	addrGenNone(name string) bool

@@ -124,9 +124,10 @@ func (k *netlinkKernel) readRules(v *view, family int) (none bool, err error) {
 func readLink(l netlink.Link) link {
 	a := l.Attrs()
 	read := link{
-		index: a.Index, name: a.Name, kind: l.Type(), mtu: a.MTU, txQueueLen: a.TxQLen,
+		index: a.Index, name: a.Name, alias: a.Alias, kind: l.Type(), mtu: a.MTU, txQueueLen: a.TxQLen,
 		up:           a.RawFlags&unix.IFF_UP != 0,
 		running:      a.RawFlags&unix.IFF_RUNNING != 0,
+		carrier:      a.RawFlags&unix.IFF_LOWER_UP != 0,
 		loopback:     a.RawFlags&unix.IFF_LOOPBACK != 0,
 		multicast:    a.RawFlags&unix.IFF_MULTICAST != 0,
 		pointToPoint: a.RawFlags&(unix.IFF_POINTOPOINT|unix.IFF_NOARP) != 0,
@@ -314,6 +315,10 @@ func (k *netlinkKernel) setTxQueueLen(index, packets int) error {
 
 func (k *netlinkKernel) setMulticast(index int) error { return k.handle.LinkSetMulticastOn(at(index)) }
 func (k *netlinkKernel) setUp(index int) error        { return k.handle.LinkSetUp(at(index)) }
+
+func (k *netlinkKernel) setAlias(index int, alias string) error {
+	return k.handle.LinkSetAlias(at(index), alias)
+}
 
 func (k *netlinkKernel) addrGenNone(name string) bool { return readAddrGenNone(name) }
 

@@ -27,6 +27,11 @@ const (
 	// same prefix. It is the largest value that the netlink library's int holds
 	// on 32-bit machines too.
 	blackholeMetric = 1<<31 - 1
+	// connectedMetric6 is the kernel's metric of the route that comes with an
+	// IPv6 address (IP6_RT_PRIO_ADDRCONF).
+	connectedMetric6 = 256
+	// maxAlias is the longest alias of an interface in bytes (IFALIASZ - 1).
+	maxAlias = 255
 	// carrierMetric6 is what the kernel makes of an IPv6 route without a metric
 	// (IP6_RT_PRIO_USER); named, so that what we ask for is what we read back.
 	carrierMetric6 = 1024

@@ -8,11 +8,16 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
 var errClosed = errors.New("routing: Manager is closed")
+
+// ErrRPFilter says that rp_filter could not be put back by this process. The old
+// values stay remembered for Cleanup, which has more privilege.
+var ErrRPFilter = errors.New("rp_filter is not put back yet")
 
 // Manager keeps the kernel's network configuration as the daemon wants it. Its
 // methods may be called by several goroutines; they run one after another. All
@@ -25,11 +30,17 @@ type Manager struct {
 	log     *slog.Logger
 	tun     string
 	own     ownership
+	added   []route           // blackhole routes that were not there before
 	refused map[string]string // what the last Apply complained of, and why
 	said    map[string]string // the same of the Apply that runs
 	noRules map[bool]bool     // by v6: the kernel refused policy rules as such
 	closed  bool
+
+	warnings atomic.Pointer[[]string]
 }
+
+// leftBehind is what the log says of each change that removes such.
+const leftBehind = "removed what an earlier run left behind"
 
 // New opens the configuration of the current network namespace, and removes the
 // rules and routes that a daemon which was killed left behind; its TUN device,
@@ -56,9 +67,9 @@ func newManager(k kernel, runtimeDir string, log *slog.Logger) (*Manager, error)
 	if err != nil {
 		return nil, err
 	}
-	removed, err := sweep(k, v, false)
+	removed, err := sweep(k, v, false, nil)
 	for _, line := range removed {
-		log.Info("removed what an earlier run left behind", "change", line)
+		log.Info(leftBehind, "change", line)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("removing what an earlier run left behind: %w", err)
@@ -94,6 +105,7 @@ func (m *Manager) Apply(want []Want) ([]Carrier, error) {
 	if err := m.blackhole(v); err != nil {
 		m.complain("blackhole", err.Error())
 	}
+	m.warn(append(p.warnings, v.conflicts(m.tun, m.own.overlay)...))
 	reports := make([]Carrier, len(p.carriers))
 	for i, c := range p.carriers {
 		reports[i] = c.report(v, failed)
@@ -113,9 +125,6 @@ func (m *Manager) converge(names []string, want []Want) (*view, plan, failures, 
 		v.noRules6 = v.noRules6 || m.noRules[true]
 		known := len(m.noRules)
 		p := desired(v, m.tun, m.own.overlay, want)
-		for _, w := range p.warnings {
-			m.complain("overlay", w)
-		}
 		failed := m.change(v, changes(v, p, &m.own))
 		if len(m.noRules) == known {
 			return v, p, failed, nil
@@ -229,9 +238,15 @@ func (m *Manager) complain(what, reason string) {
 
 // Close removes the rules and routes that Apply added and puts rp_filter back.
 // The TUN device, its addresses and the blackhole routes stay, so that programs
-// keep their sockets and nothing leaks while no daemon runs. A second call does
-// nothing.
-func (m *Manager) Close() error {
+// keep their sockets and nothing leaks while no daemon runs. An error that wraps
+// ErrRPFilter leaves work for Cleanup. A second call does nothing.
+func (m *Manager) Close() error { return m.end(false) }
+
+// Abandon is Close after a start that failed: when the TUN device has gone with
+// it, because it was new, the blackhole routes that are new go, too.
+func (m *Manager) Abandon() error { return m.end(true) }
+
+func (m *Manager) end(failed bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -251,6 +266,9 @@ func (m *Manager) Close() error {
 		}
 		m.log.Info("network configuration changed", "change", o.String())
 	}
+	if failed {
+		errs = append(errs, m.dropUnused(v))
+	}
 	if m.own.slots == [maxSlot + 1]bool{} {
 		return errors.Join(errs...) // a gateway: rp_filter is not its affair
 	}
@@ -259,8 +277,7 @@ func (m *Manager) Close() error {
 		m.log.Info("network configuration changed", "change", line)
 	}
 	if err != nil {
-		// The privileged clean-up after a stop does it from the remembered values.
-		m.log.Warn("rp_filter is not put back yet; fogplr cleanup does it", "reason", err)
+		errs = append(errs, fmt.Errorf("%w: %w", ErrRPFilter, err))
 	}
 	return errors.Join(errs...)
 }

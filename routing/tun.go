@@ -12,9 +12,11 @@ import (
 // SetupTUN brings the TUN device, which must exist, into the state t: MTU, queue
 // length, multicast, exactly the addresses of t, up. For each overlay prefix it
 // adds a blackhole route behind all others, so that overlay traffic never leaves
-// by an uplink while the device is down or gone. Called again it changes only
-// what differs, so it may be called for every kick of Watch. Close leaves all of
-// it in place.
+// by an uplink while the device is down or gone. The first call removes what an
+// earlier start of this node with another configuration left: its device of
+// another name, and blackhole routes that nobody on this machine needs. Called
+// again it changes only what differs, so it may be called for every kick of
+// Watch. Close leaves all of it in place.
 func (m *Manager) SetupTUN(t TUN) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -32,8 +34,13 @@ func (m *Manager) SetupTUN(t TUN) error {
 	if !ok {
 		return fmt.Errorf("there is no interface %s: %w", t.Name, unix.ENODEV)
 	}
-	if l.kind != "tun" || l.tap {
+	if !l.isTUN() {
 		return fmt.Errorf("%s exists but is no TUN device. Choose another name for the overlay's interface, or remove that one", t.Name)
+	}
+	if m.tun == "" {
+		if v, err = m.dropLeftovers(v, t); err != nil {
+			return err
+		}
 	}
 	m.tun = t.Name
 	m.own.overlay = prefixes(t.Addresses)
@@ -59,6 +66,9 @@ func (t TUN) check() error {
 			return fmt.Errorf("%s: an MTU of %d bytes is too small for the IPv6 address %s: give 1280 or more", t.Name, t.MTU, a)
 		}
 	}
+	if len(t.alias()) > maxAlias {
+		return fmt.Errorf("%s: the owner's name is too long for an alias, which has at most %d bytes", t.Name, maxAlias)
+	}
 	return nil
 }
 
@@ -78,6 +88,12 @@ func (m *Manager) setupLink(l link, t TUN) error {
 	if !m.kernel.addrGenNone(t.Name) {
 		if err := m.kernel.setAddrGenNone(l.index); err != nil {
 			return fmt.Errorf("no IPv6 address of the kernel's own: %w", why(err))
+		}
+	}
+	// An alias that somebody else gave the device stays.
+	if l.alias != t.alias() && (l.alias == "" || l.ours()) {
+		if err := m.kernel.setAlias(l.index, t.alias()); err != nil {
+			return fmt.Errorf("alias: %w", why(err))
 		}
 	}
 	if l.mtu != t.MTU {
@@ -131,6 +147,9 @@ func (m *Manager) setupAddresses(v *view, l link, want []netip.Prefix) error {
 		if slices.ContainsFunc(v.addresses, func(a address) bool {
 			return a.index == l.index && !a.peer && a.prefix() == p
 		}) {
+			if err := m.connect(v, l, p); err != nil {
+				return err
+			}
 			continue
 		}
 		err := m.kernel.addAddress(l.index, p)
@@ -145,6 +164,39 @@ func (m *Manager) setupAddresses(v *view, l link, want []netip.Prefix) error {
 	return nil
 }
 
+// connect adds the route to the network of address p, which the kernel made
+// with the address, if somebody deleted it since.
+func (m *Manager) connect(v *view, l link, p netip.Prefix) error {
+	r := connectedRoute(l.index, p)
+	if p.IsSingleIP() || slices.ContainsFunc(v.routes, func(have route) bool {
+		return have.table == r.table && have.dst == r.dst && have.oif == r.oif && have.kind == r.kind
+	}) {
+		return nil
+	}
+	v.routes = append(v.routes, r) // for another address of the same network
+	o := op{verb: addRoute, route: r, name: l.name}
+	switch err := m.kernel.addRoute(r, false); {
+	case err == nil:
+		m.log.Info("network configuration changed", "change", o.String())
+		return nil
+	case errors.Is(err, unix.EEXIST):
+		return nil // by another interface: Warnings tells
+	default:
+		return fmt.Errorf("%s: %w", o, why(err))
+	}
+}
+
+// connectedRoute is what the kernel makes with an address.
+func connectedRoute(index int, p netip.Prefix) route {
+	r := route{table: unix.RT_TABLE_MAIN, dst: p.Masked(), kind: unix.RTN_UNICAST, oif: index, protocol: unix.RTPROT_KERNEL}
+	if r.v6() {
+		r.metric = connectedMetric6
+		return r
+	}
+	r.scope, r.src = unix.RT_SCOPE_LINK, p.Addr()
+	return r
+}
+
 // blackhole adds the overlay's blackhole routes where they are missing.
 func (m *Manager) blackhole(v *view) error {
 	for _, p := range m.own.overlay {
@@ -155,6 +207,7 @@ func (m *Manager) blackhole(v *view) error {
 		err := m.kernel.addRoute(r, false)
 		switch {
 		case err == nil:
+			m.added = append(m.added, r)
 			m.log.Info("network configuration changed", "change", op{verb: addRoute, route: r}.String())
 		case errors.Is(err, unix.EEXIST):
 		case r.v6() && unsupported(err):

@@ -22,12 +22,14 @@ type view struct {
 type link struct {
 	index      int
 	name       string
+	alias      string
 	kind       string // IFLA_INFO_KIND: "tun", "wireguard", "veth"; empty for hardware
 	tap        bool   // kind is "tun", mode is TAP
 	mtu        int    // bytes
 	txQueueLen int    // packets
 	up         bool   // IFF_UP: somebody set it up
 	running    bool   // IFF_RUNNING: it has a link
+	carrier    bool   // IFF_LOWER_UP: the same, without delay; of a TUN device: somebody has it open
 	loopback   bool
 	multicast  bool
 	// pointToPoint means that the other end needs no link-layer address:

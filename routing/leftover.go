@@ -1,0 +1,116 @@
+package routing
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// aliasPrefix begins the alias of every TUN device that fogplr set up; the
+// owner follows.
+const aliasPrefix = "fogplr "
+
+func (t TUN) alias() string { return aliasPrefix + t.Owner }
+
+// ours says that the link is a TUN device that a fogplr daemon set up.
+func (l link) ours() bool { return l.isTUN() && strings.HasPrefix(l.alias, aliasPrefix) }
+
+func (l link) isTUN() bool { return l.kind == "tun" && !l.tap }
+
+// dropLeftovers removes what an earlier start with another configuration left:
+// this node's TUN device of another name, if nobody has it open, and blackhole
+// routes that are neither for t's prefixes nor for those of another fogplr TUN
+// device. It returns the view after that.
+func (m *Manager) dropLeftovers(v *view, t TUN) (*view, error) {
+	for _, l := range v.links {
+		if l.name == t.Name || !l.ours() || l.carrier || !(l.alias == t.alias() || v.hasAny(l, t.Addresses)) {
+			continue
+		}
+		if err := m.kernel.delLink(l.index); err != nil && !gone(err) {
+			return nil, fmt.Errorf("removing %s, which an earlier start of this node left: %w", l.name, why(err))
+		}
+		m.log.Info(leftBehind, "change", "ip link del "+l.name)
+		var err error
+		if v, err = m.kernel.view(nil); err != nil {
+			return nil, err
+		}
+	}
+	keep := append(v.overlays(t.Name), prefixes(t.Addresses)...)
+	for _, r := range v.routes {
+		if !r.ourBlackhole() || slices.Contains(keep, r.dst) {
+			continue
+		}
+		o := op{verb: delRoute, route: r}
+		if err := m.kernel.delRoute(r); err != nil && !gone(err) {
+			return nil, fmt.Errorf("%s: %w", o, why(err))
+		}
+		m.log.Info(leftBehind, "change", o.String())
+	}
+	return v, nil
+}
+
+func (r route) ourBlackhole() bool {
+	return r.protocol == Protocol && r.kind == unix.RTN_BLACKHOLE
+}
+
+// hasAny says that the link has one of the addresses, whatever the prefix length.
+func (v *view) hasAny(l link, addresses []netip.Prefix) bool {
+	return slices.ContainsFunc(v.addresses, func(a address) bool {
+		return a.index == l.index && slices.ContainsFunc(addresses, func(p netip.Prefix) bool { return p.Addr() == a.ip })
+	})
+}
+
+// overlays returns the networks of all fogplr TUN devices but the named one. A
+// daemon keeps exactly its own addresses on its device, which outlives it, so
+// these are the prefixes of the other nodes on this machine.
+func (v *view) overlays(but string) []netip.Prefix {
+	var found []netip.Prefix
+	for _, a := range v.addresses {
+		for _, l := range v.links {
+			if l.index == a.index && l.name != but && l.ours() {
+				found = append(found, a.subnet)
+			}
+		}
+	}
+	return found
+}
+
+// dropUnused removes the blackhole routes that this Manager added, if its TUN
+// device is gone.
+func (m *Manager) dropUnused(v *view) error {
+	if _, ok := v.link(m.tun); ok {
+		return nil
+	}
+	for _, r := range m.added {
+		o := op{verb: delRoute, route: r}
+		if err := m.do(v, o); err != nil {
+			return fmt.Errorf("%s: %w", o, why(err))
+		}
+		m.log.Info("network configuration changed", "change", o.String())
+	}
+	return nil
+}
+
+// InUse returns the TUN devices of the current network namespace that a program
+// has open, of those that are named or that a fogplr daemon set up.
+func InUse(names ...string) ([]string, error) {
+	k, err := openKernel()
+	if err != nil {
+		return nil, err
+	}
+	defer k.close()
+	v, err := k.view(nil)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, l := range v.links {
+		if l.carrier && (l.ours() || (l.isTUN() && slices.Contains(names, l.name))) {
+			found = append(found, l.name)
+		}
+	}
+	return found, nil
+}
