@@ -9,10 +9,9 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// OpenHostTUN opens the TUN device name, or makes it, and leaves it persistent:
-// it outlives this process with its index, addresses and multicast
-// memberships, so that DDS programs go on over a restart. It needs
-// CAP_NET_ADMIN. The caller owns the device and closes it.
+// OpenHostTUN opens the TUN device name, or makes it. It needs CAP_NET_ADMIN.
+// The caller owns the device and closes it. One that is new ends with that,
+// unless KeepHostTUN was called.
 func OpenHostTUN(name string, mtu int) (tun.Device, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -35,6 +34,22 @@ func OpenHostTUN(name string, mtu int) (tun.Device, error) {
 	return dev, nil
 }
 
+// KeepHostTUN makes a device of OpenHostTUN persistent: it outlives this process
+// with its index, addresses and multicast memberships, so that DDS programs go
+// on over a restart. It is for a start that has succeeded: what a failed one
+// left, DDS would join.
+func KeepHostTUN(dev tun.Device) error {
+	raw, err := dev.File().SyscallConn()
+	if err != nil {
+		return fmt.Errorf("make the TUN device persistent: %w", err)
+	}
+	e := raw.Control(func(fd uintptr) { err = unix.IoctlSetInt(int(fd), unix.TUNSETPERSIST, 1) })
+	if err = errors.Join(e, err); err != nil {
+		return fmt.Errorf("make the TUN device persistent: %w", err)
+	}
+	return nil
+}
+
 func attachTUN(fd int, name string) error {
 	ifr, err := unix.NewIfreq(name)
 	if err != nil {
@@ -47,12 +62,9 @@ func attachTUN(fd int, name string) error {
 	case errors.Is(err, unix.EPERM):
 		return fmt.Errorf("making %s needs CAP_NET_ADMIN: %w", name, err)
 	case errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("%s exists but is not a TUN device that can be used: %w", name, err)
+		return fmt.Errorf("%s exists already and is not a TUN device that fogplr can use: give `interface` in the configuration a name of its own, such as plr0", name)
 	case err != nil:
 		return fmt.Errorf("make %s: %w", name, err)
-	}
-	if err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1); err != nil {
-		return fmt.Errorf("make %s persistent: %w", name, err)
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return fmt.Errorf("make %s non-blocking: %w", name, err)

@@ -80,3 +80,33 @@ func outWithRaisedMTU() error {
 	}
 	return errors.Join(host.Close(), <-done)
 }
+
+// A device that a start made ends with it, unless the start succeeded.
+func TestKeepHostTUN(t *testing.T) {
+	inNamespace(t, func() {
+		for i, keep := range []bool{false, true, false} { // the third finds that of the second
+			host, err := OpenHostTUN("plrtest0", 1280)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if keep {
+				err = KeepHostTUN(host)
+			}
+			if err := errors.Join(err, host.Close()); err != nil {
+				t.Error(err)
+			}
+			_, err = net.InterfaceByName("plrtest0")
+			if there := err == nil; there != (i > 0) {
+				t.Errorf("start %d, kept %v: there afterwards: %v", i, keep, there)
+			}
+		}
+	})
+}
+
+func TestHostTUNNeedsItsOwnName(t *testing.T) {
+	_, err := OpenHostTUN("lo", 1280)
+	if err == nil || !strings.Contains(err.Error(), "lo exists already") || strings.Contains(err.Error(), "invalid argument") {
+		t.Errorf("%v", err)
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -49,19 +51,23 @@ type endpoint interface {
 // base is what robots and gateways start alike.
 type base struct {
 	opts  Options
+	role  string // "robot" or "gateway"
 	cfg   *config.Node
 	net   *routing.Manager
 	host  tun.Device
 	ctl   *control.Server
 	notes []string // warnings found at start, for status
+	// refused is the sentence about a network configuration that cannot be read
+	// or set, while that is so.
+	refused atomic.Pointer[string]
 }
 
 // newBase takes the node's control socket (so that two daemons never meet), its
 // TUN device and its network configuration. Closing the TUN device becomes the
 // tunnel's task once it has it.
-func newBase(o Options, cfg *config.Node) (*base, error) {
+func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 	o.Level.Set(cfg.LogLevel)
-	b := &base{opts: o, cfg: cfg}
+	b := &base{opts: o, role: role, cfg: cfg}
 	var err error
 	if b.ctl, err = control.Listen(cfg.ControlSocket); err != nil {
 		return nil, err
@@ -82,7 +88,8 @@ func newBase(o Options, cfg *config.Node) (*base, error) {
 
 // setupTUN makes the TUN device as it should be; it changes nothing if it is.
 func (b *base) setupTUN() error {
-	err := b.net.SetupTUN(routing.TUN{Name: b.cfg.Interface, MTU: b.cfg.MTU, TxQueueLen: txQueueLen, Addresses: b.cfg.Addresses})
+	err := b.net.SetupTUN(routing.TUN{Name: b.cfg.Interface, MTU: b.cfg.MTU, TxQueueLen: txQueueLen, Addresses: b.cfg.Addresses,
+		Owner: b.role + " " + b.cfg.Name})
 	if err != nil {
 		return fmt.Errorf("set up %s: %w", b.cfg.Interface, err)
 	}
@@ -96,22 +103,13 @@ func (b *base) follow(ctx context.Context, want []routing.Want, tell func(routin
 	if err != nil {
 		return err
 	}
-	said := ""
 	for {
 		err := b.setupTUN()
 		carriers, e := b.net.Apply(want)
 		for _, c := range carriers {
 			tell(c)
 		}
-		var again <-chan time.Time
-		text := ""
-		if err = errors.Join(err, e); err != nil {
-			again, text = time.After(retryNetwork), err.Error()
-			if text != said { // not at every change of a restless network
-				b.opts.Log.Warn("The kernel's network configuration could not be read or set; trying again.", "err", text)
-			}
-		}
-		said = text
+		again := b.judge(errors.Join(err, e))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -124,13 +122,30 @@ func (b *base) follow(ctx context.Context, want []routing.Want, tell func(routin
 	}
 }
 
-// fail undoes newBase and returns err.
+// judge keeps err for status and returns when to try again, nil without one.
+func (b *base) judge(err error) <-chan time.Time {
+	old := b.refused.Load()
+	if err == nil {
+		b.refused.Store(nil)
+		return nil
+	}
+	text := fmt.Sprintf("The kernel's network configuration could not be read or set, so the overlay may not work as it should; fogplr keeps trying: %s",
+		strings.ReplaceAll(err.Error(), "\n", "; "))
+	b.refused.Store(&text)
+	if old == nil || *old != text { // not at every change of a restless network
+		b.opts.Log.Warn(text)
+	}
+	return time.After(retryNetwork)
+}
+
+// fail undoes newBase and returns err. A TUN device that this start made goes
+// with its file.
 func (b *base) fail(err error) error {
 	if b.host != nil {
 		_ = b.host.Close()
 	}
 	if b.net != nil {
-		_ = b.net.Close()
+		b.left(b.net.Abandon())
 	}
 	_ = b.ctl.Close()
 	return err
@@ -146,9 +161,23 @@ func (b *base) common() tunnel.Common {
 	}
 }
 
+// left logs what the end of a Manager has left undone.
+func (b *base) left(err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, routing.ErrRPFilter) && os.Getenv("NOTIFY_SOCKET") != "" {
+		level = slog.LevelInfo // the unit runs fogplr cleanup as root next
+	}
+	if err != nil {
+		b.opts.Log.Log(context.Background(), level, "Not all of the network configuration is put back yet; fogplr cleanup does it.", "err", err)
+	}
+}
+
 // run drives the tunnel until ctx ends: READY is told once the control socket
 // answers, and never waits for a carrier. What watch does runs beside it.
 func (b *base) run(ctx context.Context, end endpoint, reload func() error, watch func(context.Context) error) error {
+	if err := tunnel.KeepHostTUN(b.host); err != nil {
+		b.note(fmt.Sprintf("%s goes when fogplr stops, and DDS programs must then be restarted after it (%v).", b.cfg.Interface, err))
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return end.Run(ctx) })
 	g.Go(func() error { return b.ctl.Serve(ctx, control.Handlers{Status: b.status(end), Reload: reload}) })
@@ -163,9 +192,7 @@ func (b *base) run(ctx context.Context, end endpoint, reload func() error, watch
 	notify(sd.SdNotifyReady)
 	b.opts.Log.Info("fogplr runs.", "name", b.cfg.Name, "interface", b.cfg.Interface, "control", b.cfg.ControlSocket)
 	err := g.Wait()
-	if e := b.net.Close(); e != nil {
-		b.opts.Log.Warn("Not all rules and routes could be removed; fogplr cleanup removes them.", "err", e)
-	}
+	b.left(b.net.Close())
 	return err
 }
 
@@ -173,6 +200,10 @@ func (b *base) status(end endpoint) func() tunnel.Status {
 	return func() tunnel.Status {
 		s := end.Status()
 		s.Warnings = append(s.Warnings, b.notes...)
+		s.Warnings = append(s.Warnings, b.net.Warnings()...)
+		if refused := b.refused.Load(); refused != nil {
+			s.Warnings = append(s.Warnings, *refused)
+		}
 		return s
 	}
 }

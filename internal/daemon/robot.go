@@ -28,7 +28,7 @@ func Robot(ctx context.Context, o Options) error {
 	if err != nil {
 		notes = append(notes, err.Error())
 	}
-	b, err := newBase(o, &cfg.Node)
+	b, err := newBase(o, "robot", &cfg.Node)
 	if err != nil {
 		return err
 	}
