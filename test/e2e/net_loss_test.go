@@ -3,8 +3,11 @@ package e2e
 import (
 	"context"
 	"math"
+	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/fogplr/fogplr/test/lab"
 	"github.com/fogplr/fogplr/tunnel"
@@ -16,6 +19,7 @@ func TestLossIsToldPathByPath(t *testing.T) {
 	shares := []float64{0, 0.1, 0.5}
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}, Carriers: make([]lab.CarrierOptions, len(shares)), Seed: 7}})
 	r, g := w.robots[0], w.gateways[0]
+	acquaint(t, w)
 	for i, s := range shares {
 		must(t, r.lab.Carriers[i].Link.Set(lab.Params{Loss: s}, lab.Params{Loss: s}))
 	}
@@ -49,6 +53,29 @@ func TestLossIsToldPathByPath(t *testing.T) {
 		}
 	}
 	deadFor(t, r, g, "cell-a")
+}
+
+// acquaint tells both ends of the first robot's links each other's hardware
+// address for good: resolving it again over a lossy link holds packets back for a
+// second or loses them, which is not what is tested here.
+func acquaint(t testing.TB, w *world) {
+	t.Helper()
+	r := w.robots[0].lab
+	for i, c := range r.Carriers {
+		port := "up-" + string(rune('a'+i))
+		for _, e := range []struct {
+			node, other   *lab.Node
+			iface, remote string
+			address       netip.Addr
+		}{{r.Node, w.Inet, c.Interface, port, c.Router}, {w.Inet, r.Node, port, c.Interface, c.Address.Addr()}} {
+			there, err := e.other.Netlink().LinkByName(e.remote)
+			must(t, err)
+			must(t, e.node.Netlink().NeighSet(&netlink.Neigh{
+				LinkIndex: ifindex(t, e.node, e.iface), State: netlink.NUD_PERMANENT,
+				IP: e.address.AsSlice(), HardwareAddr: there.Attrs().HardwareAddr,
+			}))
+		}
+	}
 }
 
 // deadFor fails the test unless a path that hears nothing says so, and still
@@ -112,6 +139,7 @@ func skewed(t *testing.T, l load, delay time.Duration) {
 		{Up: lab.Params{Loss: 0.2}, Down: lab.Params{Loss: 0.2}},
 		{Up: lab.Params{Delay: delay}, Down: lab.Params{Delay: delay}},
 	}}})
+	acquaint(t, w)
 	r, g := w.robots[0], w.gateways[0]
 	for _, ends := range [][2]end{{r.end(), g.end()}, {g.end(), r.end()}} {
 		report := send(t.Context(), ends[0], ends[1], l).wait(t)
