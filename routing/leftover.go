@@ -94,23 +94,18 @@ func (m *Manager) dropUnused(v *view) error {
 	return nil
 }
 
-// InUse returns the TUN devices of the current network namespace that a program
-// has open, of those that are named or that a fogplr daemon set up.
-func InUse(names ...string) ([]string, error) {
+// InUse says whether some program has the TUN device of that name, in the
+// current network namespace, open and up. It needs no privilege.
+func InUse(name string) (bool, error) {
 	k, err := openKernel()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer k.close()
 	v, err := k.view(nil)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	var found []string
-	for _, l := range v.links {
-		if l.carrier && (l.ours() || (l.isTUN() && slices.Contains(names, l.name))) {
-			found = append(found, l.name)
-		}
-	}
-	return found, nil
+	l, ok := v.link(name)
+	return ok && l.isTUN() && l.carrier, nil
 }

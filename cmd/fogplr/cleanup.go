@@ -35,6 +35,15 @@ func (c cleanupCmd) Run(a *app) error {
 			return fmt.Errorf("the daemon at %s is running and needs what cleanup would remove: stop it first, or use --force", socket)
 		}
 	}
+	for _, p := range places {
+		used, err := routing.InUse(p.iface)
+		if err != nil {
+			return fmt.Errorf("cannot clean up: %w", err)
+		}
+		if used && !c.Force {
+			return fmt.Errorf("a program has %s open, most likely a fogplr daemon, and needs what cleanup would remove: stop it first, or use --force", p.iface)
+		}
+	}
 	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	total := routing.Report{Changes: []string{}}
 	var errs []error
