@@ -68,7 +68,10 @@ type base struct {
 func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 	o.Level.Set(cfg.LogLevel)
 	b := &base{opts: o, role: role, cfg: cfg}
-	var err error
+	err := checkSocket(cfg)
+	if err != nil {
+		return nil, err
+	}
 	if b.ctl, err = control.Listen(cfg.ControlSocket); err != nil {
 		return nil, err
 	}
@@ -220,7 +223,7 @@ func (b *base) hangups(ctx context.Context, reload func() error) error {
 		case <-hup:
 			notify(sd.SdNotifyReloading)
 			if err := reload(); err != nil {
-				b.opts.Log.Error("The new configuration is not in use.", "err", err)
+				b.opts.Log.Error("The configuration was read again, and not all of it is in use.", "err", err)
 			}
 			notify(sd.SdNotifyReady)
 		}

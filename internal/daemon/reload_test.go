@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fogplr/fogplr/internal/config"
@@ -42,6 +43,9 @@ func TestReload(t *testing.T) {
 		err = reloader(o, old, config.LoadGateway, func(g *config.Gateway) *config.Node { return &g.Node })()
 		if errors.Is(err, errRestart) != c.restart || (err != nil) != (c.restart || c.wrong) || o.Level.Level() != c.level {
 			t.Errorf("%s: error %v, level %v", name, err, o.Level.Level())
+		}
+		if c.restart && !strings.Contains(err.Error(), "systemctl restart fogplr-gateway") || c.wrong && !strings.Contains(err.Error(), file+":") {
+			t.Errorf("%s: %v", name, err)
 		}
 		if old.LogLevel != slog.LevelInfo {
 			t.Errorf("%s: the configuration at start was changed", name)

@@ -21,12 +21,15 @@ func Robot(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	slot, notes, err := slots.Assign(cfg.StateDir, cfg.Carriers)
-	if slot == nil {
+	if err := checkFolder(cfg.File, "state_dir", cfg.StateDir); err != nil {
 		return err
 	}
+	slot, notes, err := slots.Assign(cfg.StateDir, cfg.Carriers)
+	if slot == nil {
+		return slotsUnread(&cfg.Node, err)
+	}
 	if err != nil {
-		notes = append(notes, err.Error())
+		notes = append(notes, slotsUnkept(&cfg.Node, err))
 	}
 	b, err := newBase(o, "robot", &cfg.Node)
 	if err != nil {
