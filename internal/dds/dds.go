@@ -5,7 +5,6 @@ package dds
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -26,10 +25,11 @@ type Overlay struct {
 	MTU       int          // of the interface, in bytes
 }
 
-// Files are where Write put the profiles.
+// Files are where Write put the profiles. FastDDS is empty for an overlay that
+// Fast DDS cannot use.
 type Files struct {
 	Cyclone string `json:"cyclonedds"`
-	FastDDS string `json:"fastdds"`
+	FastDDS string `json:"fastdds,omitempty"`
 }
 
 // family returns the addresses that DDS is to use: the IPv4 ones, or the IPv6
@@ -69,17 +69,20 @@ func (o Overlay) Cyclone() string {
 	return render("cyclonedds.xml.tmpl", data)
 }
 
-// FastDDS returns the profiles for Fast DDS 2.6 and later.
+// FastDDS returns the profiles for Fast DDS 2.6 and later, or nothing when the
+// node has no IPv4 address: Fast DDS does not choose the interface for IPv6
+// multicast (it sets IPV6_MULTICAST_IF to 0), so its discovery would leave by
+// whatever uplink the kernel prefers, in clear.
 func (o Overlay) FastDDS() string {
+	addresses, v6 := o.family()
+	if v6 {
+		return ""
+	}
 	data := struct {
 		Overlay
-		Type, Kind, Multicast string
-		Message, Segment      int
-	}{o, "UDPv4", "udpv4", "239.255.0.1", max(o.message(), minFastMessage), segment}
-	var v6 bool
-	if data.Addresses, v6 = o.family(); v6 {
-		data.Type, data.Kind, data.Multicast = "UDPv6", "udpv6", "ff1e::ffff:efff:1"
-	}
+		Message, Segment int
+	}{o, max(o.message(), minFastMessage), segment}
+	data.Addresses = addresses
 	return render("fastdds.xml.tmpl", data)
 }
 
@@ -91,7 +94,7 @@ func render(name string, data any) string {
 	return b.String()
 }
 
-// Write puts both profiles into dir, which it makes if need be, and returns
+// Write puts the profiles into dir, which it makes if need be, and returns
 // their absolute paths. Programs that read them meanwhile see the old or the new
 // ones.
 func Write(dir string, o Overlay) (Files, error) {
@@ -99,10 +102,14 @@ func Write(dir string, o Overlay) (Files, error) {
 	if err != nil {
 		return Files{}, fmt.Errorf("cannot write the DDS profiles: %w", err)
 	}
-	f := Files{Cyclone: filepath.Join(dir, "cyclonedds.xml"), FastDDS: filepath.Join(dir, "fastdds.xml")}
+	f := Files{Cyclone: filepath.Join(dir, "cyclonedds.xml")}
 	err = os.MkdirAll(dir, 0o755)
 	if err == nil {
-		err = errors.Join(files.Replace(f.Cyclone, []byte(o.Cyclone()), 0o644), files.Replace(f.FastDDS, []byte(o.FastDDS()), 0o644))
+		err = files.Replace(f.Cyclone, []byte(o.Cyclone()), 0o644)
+	}
+	if fast := o.FastDDS(); err == nil && fast != "" {
+		f.FastDDS = filepath.Join(dir, "fastdds.xml")
+		err = files.Replace(f.FastDDS, []byte(fast), 0o644)
 	}
 	if err != nil {
 		return Files{}, fmt.Errorf("cannot write the DDS profiles: %w", err)

@@ -45,21 +45,19 @@ func elements(t *testing.T, doc, name string) []string {
 
 func TestProfiles(t *testing.T) {
 	for name, c := range map[string]struct {
-		overlay          Overlay
-		transport        string
-		message          int
-		fragment         int
-		kind             string
-		used             string
-		fastMessage      int
-		multicastAddress string
+		overlay     Overlay
+		transport   string
+		message     int
+		fragment    int
+		used        string // by Fast DDS; empty: it gets no profile
+		fastMessage int
 	}{
-		"IPv4":     {Overlay{"plr0", addrs("10.77.0.2"), 1280}, "udp", 1252, 1128, "UDPv4", "[10.77.0.2]", 1252, "239.255.0.1"},
-		"both":     {Overlay{"plr0", addrs("fd77::2", "10.77.0.2"), 1280}, "udp", 1252, 1128, "UDPv4", "[10.77.0.2]", 1252, "239.255.0.1"},
-		"IPv6":     {Overlay{"plr0", addrs("fd77::2"), 1280}, "udp6", 1232, 1112, "UDPv6", "[fd77::2]", 1232, "ff1e::ffff:efff:1"},
-		"two IPv4": {Overlay{"plr0", addrs("10.77.0.2", "10.78.0.2"), 1280}, "udp", 1252, 1128, "UDPv4", "[10.77.0.2 10.78.0.2]", 1252, "239.255.0.1"},
-		"small":    {Overlay{"plr0", addrs("10.77.0.2"), 576}, "udp", 548, 424, "UDPv4", "[10.77.0.2]", 1200, "239.255.0.1"},
-		"jumbo":    {Overlay{"fog1", addrs("10.77.0.2"), 9000}, "udp", 8972, 8848, "UDPv4", "[10.77.0.2]", 8972, "239.255.0.1"},
+		"IPv4":     {Overlay{"plr0", addrs("10.77.0.2"), 1280}, "udp", 1252, 1128, "[10.77.0.2]", 1252},
+		"both":     {Overlay{"plr0", addrs("fd77::2", "10.77.0.2"), 1280}, "udp", 1252, 1128, "[10.77.0.2]", 1252},
+		"IPv6":     {Overlay{"plr0", addrs("fd77::2"), 1280}, "udp6", 1232, 1112, "", 0},
+		"two IPv4": {Overlay{"plr0", addrs("10.77.0.2", "10.78.0.2"), 1280}, "udp", 1252, 1128, "[10.77.0.2 10.78.0.2]", 1252},
+		"small":    {Overlay{"plr0", addrs("10.77.0.2"), 576}, "udp", 548, 424, "[10.77.0.2]", 1200},
+		"jumbo":    {Overlay{"fog1", addrs("10.77.0.2"), 9000}, "udp", 8972, 8848, "[10.77.0.2]", 8972},
 	} {
 		cyclone := c.overlay.Cyclone()
 		for element, want := range map[string]string{
@@ -75,20 +73,26 @@ func TestProfiles(t *testing.T) {
 		}
 
 		fast := c.overlay.FastDDS()
+		if c.used == "" {
+			if fast != "" {
+				t.Errorf("%s: Fast DDS gets a profile:\n%s", name, fast)
+			}
+			continue
+		}
 		wantAddresses := strings.Fields(strings.Trim(c.used, "[]"))
 		n := len(wantAddresses)
 		got := elements(t, fast, "address") // white list, data, discovery, multicast
-		if len(got) != 3*n+1 || fmt.Sprint(got[:n]) != c.used || fmt.Sprint(got[n:2*n]) != c.used || fmt.Sprint(got[2*n:3*n]) != c.used || got[3*n] != c.multicastAddress {
+		if len(got) != 3*n+1 || fmt.Sprint(got[:n]) != c.used || fmt.Sprint(got[n:2*n]) != c.used || fmt.Sprint(got[2*n:3*n]) != c.used || got[3*n] != "239.255.0.1" {
 			t.Errorf("%s: Fast DDS's addresses are %q", name, got)
 		}
-		if got := fmt.Sprint(elements(t, fast, "type")); got != "["+c.kind+" SHM]" {
+		if got := fmt.Sprint(elements(t, fast, "type")); got != "[UDPv4 SHM]" {
 			t.Errorf("%s: Fast DDS's transports are %s", name, got)
 		}
 		if got := fmt.Sprint(elements(t, fast, "maxMessageSize")); got != fmt.Sprintf("[%d]", c.fastMessage) {
 			t.Errorf("%s: Fast DDS's limit is %s", name, got)
 		}
-		if n := len(elements(t, fast, strings.ToLower(c.kind))); n != 2*len(wantAddresses)+1 {
-			t.Errorf("%s: %d locators of kind %s", name, n, c.kind)
+		if n := len(elements(t, fast, "udpv4")); n != 2*len(wantAddresses)+1 {
+			t.Errorf("%s: %d locators", name, n)
 		}
 	}
 }
@@ -114,6 +118,12 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%d files, %v", len(left), err)
 		}
 		o.MTU = 1400
+	}
+	o.Addresses = addrs("fd77::2")
+	dir = t.TempDir()
+	f, err := Write(dir, o)
+	if left, _ := os.ReadDir(dir); err != nil || f.FastDDS != "" || len(left) != 1 {
+		t.Errorf("IPv6 only: %+v, %v, %d files", f, err, len(left))
 	}
 	if _, err := Write("/proc/no/such", o); err == nil {
 		t.Error("no error for a directory that cannot be made")
