@@ -12,22 +12,23 @@ import (
 )
 
 type robotCmd struct {
-	Config string `default:"/etc/fogplr/robot.toml" placeholder:"FILE" help:"Configuration file (${default})."`
+	Config fileName `default:"/etc/fogplr/robot.toml" placeholder:"FILE" help:"Configuration file (${default})."`
 }
 
-func (c robotCmd) Run(a *app) error { return a.daemon(c.Config, daemon.Robot) }
+func (c robotCmd) Run(a *app) error { return a.daemon(string(c.Config), daemon.Robot) }
 
 type gatewayCmd struct {
-	Config string `default:"/etc/fogplr/gateway.toml" placeholder:"FILE" help:"Configuration file (${default})."`
+	Config fileName `default:"/etc/fogplr/gateway.toml" placeholder:"FILE" help:"Configuration file (${default})."`
 }
 
-func (c gatewayCmd) Run(a *app) error { return a.daemon(c.Config, daemon.Gateway) }
+func (c gatewayCmd) Run(a *app) error { return a.daemon(string(c.Config), daemon.Gateway) }
 
 // daemon runs one until SIGINT or SIGTERM; a second signal ends the program at
-// once.
+// once. A log whose reader is gone, as behind `| head`, does not end it.
 func (a *app) daemon(file string, run func(context.Context, daemon.Options) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
+	signal.Ignore(unix.SIGPIPE)
 	context.AfterFunc(ctx, stop)
 	level := new(slog.LevelVar)
 	return run(ctx, daemon.Options{ConfigFile: file, Version: version, Log: a.logger(level), Level: level})

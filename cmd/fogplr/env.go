@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -20,8 +21,8 @@ const (
 )
 
 type envCmd struct {
-	Config string `placeholder:"FILE" help:"Configuration of this robot or gateway (/etc/fogplr/robot.toml or gateway.toml)."`
-	Dir    string `placeholder:"DIR" help:"Where to put the profiles (a folder of this user's)."`
+	Config fileName `placeholder:"FILE" help:"Configuration of this robot or gateway (/etc/fogplr/robot.toml or gateway.toml)."`
+	Dir    fileName `placeholder:"DIR" help:"Where to put the profiles (a folder of this user's)."`
 }
 
 // variable is one line of `fogplr env`.
@@ -40,7 +41,7 @@ func (c envCmd) Run(a *app) error {
 	for _, p := range node.Addresses {
 		o.Addresses = append(o.Addresses, p.Addr())
 	}
-	dir := c.Dir
+	dir := string(c.Dir)
 	if dir == "" {
 		if dir, err = profileDir(); err != nil {
 			return err
@@ -50,10 +51,17 @@ func (c envCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	variables := []variable{
-		{"CYCLONEDDS_URI", "file://" + f.Cyclone},
-		{"FASTRTPS_DEFAULT_PROFILES_FILE", f.FastDDS},
-		{"FASTDDS_DEFAULT_PROFILES_FILE", f.FastDDS},
+	variables := []variable{{"CYCLONEDDS_URI", "file://" + f.Cyclone}}
+	note := ""
+	if f.FastDDS != "" {
+		variables = append(variables, variable{"FASTRTPS_DEFAULT_PROFILES_FILE", f.FastDDS}, variable{"FASTDDS_DEFAULT_PROFILES_FILE", f.FastDDS})
+	} else {
+		note = "Fast DDS cannot use " + node.Interface + " by IPv6: its discovery would leave by an uplink, in clear. " +
+			"Give every node an IPv4 overlay address as well, or use Cyclone DDS (RMW_IMPLEMENTATION=rmw_cyclonedds_cpp)."
+		fmt.Fprintln(a.stderr, "fogplr:", note)
+	}
+	if _, err := net.InterfaceByName(node.Interface); err != nil {
+		fmt.Fprintf(a.stderr, "fogplr: there is no interface %s yet, and DDS looks for interfaces only at its start: start fogplr before ROS 2\n", node.Interface)
 	}
 	for _, warning := range envWarnings(os.Getenv) {
 		fmt.Fprintln(a.stderr, "fogplr:", warning)
@@ -65,23 +73,27 @@ func (c envCmd) Run(a *app) error {
 	return a.print(struct {
 		Env   map[string]string `json:"env"`
 		Files dds.Files         `json:"files"`
-	}{byName, f}, func(w io.Writer) { printEnv(w, node.Interface, o.Addresses[0], variables) })
+	}{byName, f}, func(w io.Writer) { printEnv(w, node.Interface, o.Addresses[0], variables, note) })
 }
 
-func printEnv(w io.Writer, iface string, address netip.Addr, variables []variable) {
+func printEnv(w io.Writer, iface string, address netip.Addr, variables []variable, note string) {
 	for _, v := range variables { // first, and with semicolons, in case eval's quotes are forgotten
 		fmt.Fprintf(w, "export %s=%s;\n", v.name, shellQuote(v.value))
 	}
 	fmt.Fprintf(w, "# ROS 2 over %s (%v), on every robot and every replica: eval \"$(fogplr env)\"\n", iface, address)
-	fmt.Fprint(w, "# All nodes of a service need the same vendor, such as\n"+
-		"#   export RMW_IMPLEMENTATION=rmw_cyclonedds_cpp    (or rmw_fastrtps_cpp)\n"+
-		"# The daemon of the ros2 command keeps its old settings until: ros2 daemon stop\n")
+	if note != "" {
+		fmt.Fprintln(w, "#", note)
+	} else {
+		fmt.Fprint(w, "# All nodes of a service need the same vendor, such as\n"+
+			"#   export RMW_IMPLEMENTATION=rmw_cyclonedds_cpp    (or rmw_fastrtps_cpp)\n")
+	}
+	fmt.Fprint(w, "# The daemon of the ros2 command keeps its old settings until: ros2 daemon stop\n")
 }
 
 // configFile returns the configuration to read.
 func (c envCmd) configFile() (string, error) {
 	if c.Config != "" {
-		return c.Config, nil
+		return string(c.Config), nil
 	}
 	var there []string
 	for _, file := range []string{robotConfig, gatewayConfig} {

@@ -23,9 +23,9 @@ type initCmd struct {
 
 // initFlags are those that robots and gateways share.
 type initFlags struct {
-	Dir   string `default:"/etc/fogplr" placeholder:"DIR" help:"Where to put the files (${default})."`
-	Name  string `placeholder:"NAME" help:"Name of this node (the host's name)."`
-	Force bool   `help:"Replace an existing configuration. An existing node.key is always kept."`
+	Dir   fileName `default:"/etc/fogplr" placeholder:"DIR" help:"Where to put the files (${default})."`
+	Name  string   `placeholder:"NAME" help:"Name of this node (the host's name)."`
+	Force bool     `help:"Replace an existing configuration. An existing node.key is always kept."`
 }
 
 type initRobotCmd struct {
@@ -38,7 +38,7 @@ type initRobotCmd struct {
 type initGatewayCmd struct {
 	initFlags
 	Address    []string `default:"10.77.0.11/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
-	ListenPort uint16   `default:"51820" placeholder:"PORT" help:"UDP port for all robots (${default})."`
+	ListenPort port     `default:"51820" placeholder:"PORT" help:"UDP port for all robots (${default})."`
 	Endpoint   string   `placeholder:"IP:PORT" help:"Where robots reach this gateway (the address of its default route)."`
 }
 
@@ -67,7 +67,7 @@ func (c initRobotCmd) Run(a *app) error {
 			f.Carriers = append(f.Carriers, u.Interface)
 		}
 	}
-	file := filepath.Join(c.Dir, "robot.toml")
+	file := filepath.Join(string(c.Dir), "robot.toml")
 	_, err := config.ParseRobot(file, f.Render())
 	return c.write(a, file, f.Render(), err, "every gateway.toml", func(k keys.Private) string {
 		all := keys.CarrierPublicKeys(k)
@@ -76,8 +76,8 @@ func (c initRobotCmd) Run(a *app) error {
 }
 
 func (c initGatewayCmd) Run(a *app) error {
-	f := config.GatewayFile{Name: c.name(), Addresses: c.Address, PrivateKeyFile: keyFile, ListenPort: c.ListenPort}
-	file := filepath.Join(c.Dir, "gateway.toml")
+	f := config.GatewayFile{Name: c.name(), Addresses: c.Address, PrivateKeyFile: keyFile, ListenPort: uint16(c.ListenPort)}
+	file := filepath.Join(string(c.Dir), "gateway.toml")
 	endpoint, note, err := c.endpoint(a)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c initGatewayCmd) endpoint(a *app) (endpoint, note string, err error) {
 			continue
 		}
 		note = "this machine's address on " + u.Interface + "; robots elsewhere need the public one"
-		return netip.AddrPortFrom(u.Source, c.ListenPort).String(), note, nil
+		return netip.AddrPortFrom(u.Source, uint16(c.ListenPort)).String(), note, nil
 	}
 	return "", "FILL IN: the gateway's public ip:port", nil
 }
@@ -155,13 +155,13 @@ func plain(prefixes []string) []string {
 // other side. The problem is what reading text gave: blanks may stay, anything
 // else is the caller's mistake and nothing is written.
 func (c initFlags) write(a *app, file, text string, problem error, whither string, block func(keys.Private) string) error {
-	out := written{Config: file, Key: filepath.Join(c.Dir, keyFile), Blanks: []config.Problem{}}
+	out := written{Config: file, Key: filepath.Join(string(c.Dir), keyFile), Blanks: []config.Problem{}}
 	blanks, err := sift(problem)
 	if err != nil {
 		return err
 	}
 	out.Blanks = append(out.Blanks, blanks...)
-	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(string(c.Dir), 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder for the configuration: %w", err)
 	}
 	if _, err := os.Lstat(file); err == nil && !c.Force {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
@@ -12,10 +11,8 @@ import (
 type keygenCmd struct{}
 
 func (keygenCmd) Run(a *app) error {
-	if f, ok := a.stdout.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-			fmt.Fprintln(a.stderr, "fogplr: others may read the file that this key goes to; `umask 077` beforehand, or `chmod 600` now, keeps it secret")
-		}
+	if a.stdout.exposed() {
+		fmt.Fprintln(a.stderr, "fogplr: others may read the file that this key goes to; `umask 077` beforehand, or `chmod 600` now, keeps it secret")
 	}
 	k := keys.Generate()
 	return a.print(struct {

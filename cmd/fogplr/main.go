@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,9 +45,10 @@ type commands struct {
 
 // app is what commands talk to.
 type app struct {
-	json           bool
-	stdin          io.Reader
-	stdout, stderr io.Writer
+	json   bool
+	stdin  io.Reader
+	stdout *output
+	stderr io.Writer
 }
 
 // usageError is a mistake of the caller.
@@ -62,32 +64,37 @@ func main() {
 }
 
 // run returns the exit status.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
-	type exit int
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out := &output{w: stdout}
+	err := execute(args, &app{stdin: stdin, stdout: out, stderr: stderr})
+	return max(report(stderr, err), report(stderr, out.failed()))
+}
+
+// execute does what args say.
+func execute(args []string, a *app) (err error) {
+	type helped struct{}
 	defer func() { // --help ends the parser by way of this
-		if r := recover(); r != nil {
-			code, ok := r.(exit)
-			if !ok {
-				panic(r)
-			}
-			status = int(code)
+		if r := recover(); r != nil && r != (helped{}) {
+			panic(r)
 		}
 	}()
 	var c commands
 	parser := kong.Must(&c,
 		kong.Name("fogplr"),
 		kong.Description("Use the cloud as if it were one reliable machine: every packet over several uplinks to several gateways, and the first copy and the first reply win."),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.Writers(a.stdout, a.stderr),
+		kong.Exit(func(int) { panic(helped{}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
-	ctx, err := parser.Parse(args)
-	if err == nil {
-		err = ctx.Run(&app{json: c.JSON, stdin: stdin, stdout: stdout, stderr: stderr})
-	} else {
-		err = usageError{fmt.Errorf("%w (fogplr --help lists the commands)", err)}
+	ctx, err := parser.Parse(plainArgs(args))
+	switch {
+	case a.stdout.err != nil: // in the middle of --help
+		return nil
+	case err != nil:
+		return usage(err)
 	}
-	return report(stderr, err)
+	a.json = c.JSON
+	return ctx.Run(a)
 }
 
 // report says what went wrong and returns the exit status for it.
@@ -109,16 +116,22 @@ func report(stderr io.Writer, err error) int {
 	return exitFailed
 }
 
-// print writes v as JSON with --json, and what text writes otherwise.
+// print writes v as JSON with --json, and what text writes otherwise. A write
+// that fails is told at the end of run.
 func (a *app) print(v any, text func(w io.Writer)) error {
-	if !a.json {
-		text(a.stdout)
-		return nil
+	var b bytes.Buffer
+	if a.json {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+	} else {
+		text(&b)
 	}
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	_, _ = a.stdout.Write(b.Bytes())
+	return nil
 }
 
 type versionCmd struct{}

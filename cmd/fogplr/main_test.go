@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"github.com/fogplr/fogplr/internal/daemon"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -17,7 +21,24 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"fogplr": func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"noisy":  func() { os.Exit(noisy()) },
 	})
+}
+
+// noisy is a daemon that logs until nobody reads its log and a little longer. It
+// returns 0 if it could.
+func noisy() int {
+	a := app{stdout: &output{w: os.Stdout}, stderr: os.Stderr}
+	err := a.daemon("", func(_ context.Context, o daemon.Options) error {
+		for {
+			o.Log.Info("noise")
+			if _, err := fmt.Fprintln(os.Stderr, "noise"); errors.Is(err, unix.EPIPE) {
+				o.Log.Info("still here")
+				return nil
+			}
+		}
+	})
+	return report(os.Stderr, err)
 }
 
 // TestScripts runs the command as a person does, for all that needs no daemon.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,32 +13,51 @@ import (
 
 // socketFlag names the daemon to talk to.
 type socketFlag struct {
-	Socket string `placeholder:"PATH" help:"Control socket (/run/fogplr/robot.sock or gateway.sock)."`
+	Socket fileName `placeholder:"PATH" xor:"daemon" help:"Control socket of the daemon (the one that its configuration names)."`
+	Config fileName `placeholder:"FILE" xor:"daemon" help:"Configuration of the daemon (/etc/fogplr/robot.toml or gateway.toml)."`
 }
 
-// path returns the control socket of the only daemon of this machine.
+// path returns the control socket of the daemon that the flags name, or of the
+// only one of this machine.
 func (f socketFlag) path() (string, error) {
 	if f.Socket != "" {
-		return f.Socket, nil
+		return string(f.Socket), nil
 	}
-	return onlySocket(control.Running, func(path string) bool {
+	if f.Config != "" {
+		node, err := config.LoadNode(string(f.Config))
+		if err != nil {
+			return "", err
+		}
+		return node.ControlSocket, nil
+	}
+	robot, gateway := socketOf(robotConfig, config.RobotSocket), socketOf(gatewayConfig, config.GatewaySocket)
+	return onlySocket(robot, gateway, control.Running, func(path string) bool {
 		_, err := os.Lstat(path)
 		return err == nil
 	})
 }
 
+// socketOf returns the control socket that a configuration names, or otherwise
+// when that cannot be read.
+func socketOf(file, otherwise string) string {
+	if node, err := config.LoadNode(file); err == nil {
+		return node.ControlSocket
+	}
+	return otherwise
+}
+
 // onlySocket chooses by which daemon answers; when none does, by which one left
 // its socket, or has one that this user may not open: the error is then about
 // that.
-func onlySocket(running, there func(path string) bool) (string, error) {
-	robot, gateway := running(config.RobotSocket), running(config.GatewaySocket)
+func onlySocket(robot, gateway string, running, there func(path string) bool) (string, error) {
+	robotRuns, gatewayRuns := running(robot), running(gateway)
 	switch {
-	case robot && gateway:
-		return "", usageError{fmt.Errorf("both a robot and a gateway run here: say which with --socket %s or --socket %s", config.RobotSocket, config.GatewaySocket)}
-	case gateway, !robot && there(config.GatewaySocket) && !there(config.RobotSocket):
-		return config.GatewaySocket, nil
+	case robotRuns && gatewayRuns && robot != gateway:
+		return "", usageError{fmt.Errorf("both a robot and a gateway run here: say which with --socket %s or --socket %s", robot, gateway)}
+	case gatewayRuns, !robotRuns && there(gateway) && !there(robot):
+		return gateway, nil
 	}
-	return config.RobotSocket, nil
+	return robot, nil
 }
 
 type statusCmd struct {
@@ -100,12 +118,8 @@ func (c reloadCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	err = control.Reload(context.Background(), path)
-	if errors.Is(err, control.ErrNotRunning) || errors.Is(err, control.ErrForbidden) {
+	if err := control.Reload(context.Background(), path); err != nil {
 		return err
-	}
-	if err != nil {
-		return fmt.Errorf("the new configuration is not in use:\n%w", err)
 	}
 	return a.print(struct {
 		Reloaded bool `json:"reloaded"`

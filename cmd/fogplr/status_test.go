@@ -173,9 +173,26 @@ func TestReloadCommand(t *testing.T) {
 	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"reloaded": true`) {
 		t.Errorf("reload --json: %d, %q", code, out)
 	}
-	answer = errors.New("robot.toml:3: mtu: found 1")
-	if code, out, errs := command("reload", "--socket", socket); code != 1 || out != "" || errs != "fogplr: the new configuration is not in use:\nrobot.toml:3: mtu: found 1\n" {
+	answer = errors.New("robot.toml:3: mtu: found 1") // the daemon's whole sentence
+	if code, out, errs := command("reload", "--socket", socket); code != 1 || out != "" || errs != "fogplr: robot.toml:3: mtu: found 1\n" {
 		t.Errorf("refused reload: %d, %q, %q", code, out, errs)
+	}
+}
+
+// A changed control_socket is found by the configuration.
+func TestConfigNamesTheSocket(t *testing.T) {
+	socket := daemonAt(t, control.Handlers{Status: robotStatus, Reload: func() error { return nil }})
+	file := filepath.Join(t.TempDir(), "robot.toml")
+	if err := os.WriteFile(file, []byte("name='r'\naddress='10.77.0.2/16'\ncontrol_socket='"+socket+"'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"status", "reload"} {
+		if code, out, errs := command(name, "--config", file); code != 0 || out == "" || errs != "" {
+			t.Errorf("%s: %d, %q, %q", name, code, out, errs)
+		}
+	}
+	if code, _, errs := command("status", "--config", file, "--socket", socket); code != 2 || !strings.Contains(errs, "--socket") {
+		t.Errorf("both flags: %d, %q", code, errs)
 	}
 }
 
@@ -259,7 +276,7 @@ func TestOnlySocket(t *testing.T) {
 		in := func(list []string) func(string) bool {
 			return func(path string) bool { return slices.Contains(list, path) }
 		}
-		got, err := onlySocket(in(c.running), in(c.there))
+		got, err := onlySocket(robot, gateway, in(c.running), in(c.there))
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
