@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -85,7 +86,10 @@ func call(ctx context.Context, path, method, what string) ([]byte, error) {
 }
 
 func explain(path string, err error) error {
+	info, statErr := os.Stat(path)
 	switch {
+	case statErr == nil && info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is not a socket, so no daemon can be asked there: the daemon's configuration names its control socket", path)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: there is no control socket %s; start it with `systemctl start fogplr-robot` or `systemctl start fogplr-gateway`", ErrNotRunning, path)
 	case errors.Is(err, unix.ECONNREFUSED):
