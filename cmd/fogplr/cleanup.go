@@ -120,8 +120,9 @@ func (c prepareCmd) Run(a *app) error {
 		file = robotConfig
 	}
 	r, err := config.LoadRobot(file)
-	if err != nil {
-		return nil // the daemon tells
+	if err != nil { // the daemon, which starts next, says what is wrong in it and fails
+		fmt.Fprintf(a.stderr, "fogplr: rp_filter stays as it is, since %s cannot be used; the daemon says why\n", file)
+		return nil
 	}
 	if err := routing.Prepare(filepath.Dir(r.ControlSocket), r.Carriers); err != nil {
 		fmt.Fprintf(a.stderr, "fogplr: rp_filter stays as it is: %v\n", err)

@@ -128,6 +128,15 @@ func (d *document) gateway() (*Gateway, error) {
 	return &g, nil
 }
 
+// Warning returns a plain sentence about what is allowed and yet hardly meant,
+// or nothing.
+func (g *Gateway) Warning() string {
+	if len(g.Robots) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("No robot can connect, since %s has no [[robot]]: paste the block that `fogplr init robot` prints on each robot at its end, and restart fogplr.", g.File)
+}
+
 // LoadNode reads the part that robot.toml and gateway.toml have in common, from
 // either. It looks at nothing else, so it needs no key, and a mistake in a peer
 // does not matter. Its error is an *Error.

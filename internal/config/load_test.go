@@ -150,7 +150,14 @@ func TestGatewayWithoutRobotsLoads(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	got, err := LoadGateway(write(t, "gateway.toml", "name='west'\naddress='10.77.0.11/16'\nprivate_key_file='k'\n"))
 	if err != nil || len(got.Robots) != 0 || got.ListenPort != 51820 {
-		t.Errorf("got %+v, %v", got, err)
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if w := got.Warning(); !strings.Contains(w, got.File+" has no [[robot]]") {
+		t.Errorf("warning %q", w)
+	}
+	got.Robots = []RobotPeer{{}}
+	if w := got.Warning(); w != "" {
+		t.Errorf("warning %q with a robot", w)
 	}
 }
 

@@ -23,6 +23,7 @@ func Gateway(ctx context.Context, o Options) error {
 		return err
 	}
 	b.note(keyWarning)
+	b.note(cfg.Warning())
 	tc := tunnel.GatewayConfig{Common: b.common(), Key: tunnel.Key(key), ListenPort: cfg.ListenPort}
 	for _, r := range cfg.Robots {
 		p := tunnel.RobotPeer{Name: r.Name, Addresses: r.Addresses}
