@@ -15,9 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/replicate"
 	"github.com/fogplr/fogplr/tunnel"
 )
@@ -71,8 +73,37 @@ func gatewayStatus() tunnel.Status {
 	return s
 }
 
+// wideStatus has long names and addresses, large numbers and one hint for many
+// paths.
+func wideStatus() tunnel.Status {
+	s := tunnel.Status{
+		Role: "robot", Name: strings.Repeat("long-name-", 6), Version: "v0.1.0-123-g0123456789ab-dirty", Uptime: 9e6, Interface: "fifteen-letters", MTU: 9000,
+		Addresses: []string{"10.77.0.2/16", "fd77:1122:3344:5566:7788:99aa:bbcc:2/64", "fd78:1122:3344:5566:7788:99aa:bbcc:2/64"},
+		Carriers: []tunnel.CarrierStatus{
+			{Interface: "enx001122334455", Usable: true, Socket: tunnel.SocketStatus{TxBytes: 999_900_000_000, RxBytes: 999_900_000_000, TxDropped: 1e9, TxErrors: 1e9, RxOverflow: 1e9}},
+			{Interface: "wwx0a0b0c0d0e0f", Slot: 7, Problem: "The interface wwx0a0b0c0d0e0f is down, so nothing can be sent over it. Bring it up with `ip link set dev wwx0a0b0c0d0e0f up`, or look at the modem."},
+		},
+		Out: tunnel.OutCounters{Packets: 1e12, Bytes: 1e15, Local: 1e6, NoPeer: 1e6, NoPath: 1e6, NotAllowed: 1e6},
+		In:  tunnel.InCounters{Frames: 1e12, Malformed: 1e9, BadVersion: 1e9, NotAllowed: 1e9, TUNErrors: 1e9},
+	}
+	for i, stage := range []path.Stage{path.StageNoReply, path.StageHandshakeRefused, path.StageNoReply, path.StageAddressNotAllowed, path.StageStarting, path.StageNoReply, path.StageNoReply, path.StageNoReply, path.StageNoReply, path.StageNoReply} {
+		name := fmt.Sprintf("europe-central2-a-replica-%d", i)
+		refused := func(carrier string, slot int, stage path.Stage) tunnel.PathStatus {
+			return tunnel.PathStatus{
+				Carrier: carrier, Slot: slot, Endpoint: fmt.Sprintf("[2a01:4f8:c0c:1234:5678:9abc:def0:%d]:51820", i), LossIn: 0.1234, LossOut: 1, LastProof: 1e6, RTTms: 1234.5,
+				Stage: stage.String(), Hint: stage.Hint(), TxFrames: 1e12, RxFrames: 1e12, TxDropped: 1e9, LatentErrors: 1e9,
+			}
+		}
+		s.Peers = append(s.Peers, tunnel.PeerStatus{
+			Name: name, Elimination: replicate.Counters{Passed: 1e12, Discarded: 1e12, OutOfOrder: 1e9, Rogue: 1e9, Lost: 1e9, Resets: 1e9},
+			Paths: []tunnel.PathStatus{refused("enx001122334455", 0, stage), refused("wwx0a0b0c0d0e0f", 7, path.StageNoRoute)},
+		})
+	}
+	return s
+}
+
 func TestStatusText(t *testing.T) {
-	for name, s := range map[string]tunnel.Status{"robot": robotStatus(), "gateway": gatewayStatus()} {
+	for name, s := range map[string]tunnel.Status{"robot": robotStatus(), "gateway": gatewayStatus(), "wide": wideStatus()} {
 		var got bytes.Buffer
 		statusText(&got, &s)
 		file := filepath.Join("testdata", "status_"+name+".golden")
@@ -91,6 +122,9 @@ func TestStatusText(t *testing.T) {
 		for _, line := range strings.Split(got.String(), "\n") {
 			if strings.TrimRight(line, " ") != line {
 				t.Errorf("%s: trailing spaces in %q", file, line)
+			}
+			if n := utf8.RuneCountInString(line); n > 80 {
+				t.Errorf("%s: %d columns in %q", file, n, line)
 			}
 		}
 	}
@@ -147,7 +181,7 @@ func TestStatusCommand(t *testing.T) {
 	socket := daemonAt(t, control.Handlers{Status: func() tunnel.Status { return s }})
 
 	code, out, errs := command("status", "--socket", socket)
-	if code != 0 || !strings.HasPrefix(out, "robot stretch  not ready  plr0 ") || errs != "" {
+	if code != 0 || !strings.HasPrefix(out, "robot stretch: not ready, up ") || errs != "" {
 		t.Errorf("status: %d, %q, %q", code, out, errs)
 	}
 	code, out, errs = command("status", "--socket", socket, "--json", "--check")
@@ -246,9 +280,14 @@ func TestShellQuote(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
-	for n, want := range map[uint64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 999949: "999.9 kB", 999950: "1.0 MB", 1e12: "1.0 TB", 1 << 63: "9223372.0 TB"} {
+	for n, want := range map[uint64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 999949: "999.9 kB", 999950: "1.0 MB", 1e12: "1.0 TB", 1 << 63: "9223.4 PB"} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %s, want %s", n, got, want)
+		}
+	}
+	for n, want := range map[uint64]string{0: "0", 999_999: "999999", 1_000_000: "1.0M", 12e9: "12.0G", 1 << 63: "9223.4P"} {
+		if got := count(n); got != want {
+			t.Errorf("count(%d) = %s, want %s", n, got, want)
 		}
 	}
 	for seconds, want := range map[float64]string{0: "0s", 0.04: "0s", 4.25: "4.3s", 75.4: "1m15s", 3600: "1h0m", 93784: "1d2h"} {

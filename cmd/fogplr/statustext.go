@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/fogplr/fogplr/tunnel"
@@ -17,10 +17,10 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	if !s.Ready {
 		state = "not ready"
 	}
-	fmt.Fprintf(w, "%s %s  %s  %s %s mtu %d  up %s  version %s\n", s.Role, printable(s.Name), state,
-		s.Interface, strings.Join(s.Addresses, " "), s.MTU, age(s.Uptime), printable(s.Version))
+	fill(w, []string{s.Role, printable(s.Name) + ":", state + ",", "up " + age(s.Uptime) + ",", "version " + printable(s.Version)}, " ")
+	fill(w, slices.Concat([]string{s.Interface}, s.Addresses, []string{fmt.Sprint("mtu ", s.MTU)}), "  ")
 	for _, warning := range s.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", printable(warning))
+		paragraph(w, "warning: "+printable(warning))
 	}
 	if len(s.Carriers) > 0 {
 		fmt.Fprintln(w)
@@ -28,51 +28,78 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	}
 	if s.Socket != nil {
 		fmt.Fprintln(w)
-		t := newTable(w, "SOCKET", socketHead...)
-		t.row(socketCells("udp", *s.Socket)...)
-		t.flush()
+		t := newTable([]int{0}, append([]string{"SOCKET"}, socketHead...)...)
+		t.row(socketCells("udp", s.Socket)...)
+		t.write(w)
+		lastError(w, "udp", s.Socket)
 	}
 	fmt.Fprintln(w)
-	pathTable(w, s)
+	pathTables(w, s)
 	fmt.Fprintln(w)
 	eliminationTable(w, s)
 	fmt.Fprintln(w)
-	fmt.Fprintf(w, "out  packets %d  bytes %d  local %d  no_peer %d  no_path %d  not_allowed %d\n",
-		s.Out.Packets, s.Out.Bytes, s.Out.Local, s.Out.NoPeer, s.Out.NoPath, s.Out.NotAllowed)
-	fmt.Fprintf(w, "in   frames %d  malformed %d  bad_version %d  not_allowed %d  tun_errors %d\n",
-		s.In.Frames, s.In.Malformed, s.In.BadVersion, s.In.NotAllowed, s.In.TUNErrors)
+	counters(w, "out", []counter{{"packets", s.Out.Packets}, {"bytes", s.Out.Bytes}, {"local", s.Out.Local},
+		{"no_peer", s.Out.NoPeer}, {"no_path", s.Out.NoPath}, {"not_allowed", s.Out.NotAllowed}})
+	counters(w, "in", []counter{{"frames", s.In.Frames}, {"malformed", s.In.Malformed}, {"bad_version", s.In.BadVersion},
+		{"not_allowed", s.In.NotAllowed}, {"tun_errors", s.In.TUNErrors}})
 }
 
-var socketHead = []string{"TX", "RX", "TX_DROPPED", "TX_ERRORS", "RX_OVERFLOW"}
+type counter struct {
+	name  string
+	value uint64
+}
 
-func socketCells(name string, s tunnel.SocketStatus) []string {
-	return []string{name, size(s.TxBytes), size(s.RxBytes), fmt.Sprint(s.TxDropped), fmt.Sprint(s.TxErrors), fmt.Sprint(s.RxOverflow)}
+func counters(w io.Writer, head string, list []counter) {
+	words := []string{head}
+	for _, c := range list {
+		words = append(words, fmt.Sprint(c.name, " ", c.value))
+	}
+	fill(w, words, "  ")
+}
+
+var socketHead = []string{"TX", "RX", "DROPPED", "ERRORS", "OVERFLOW"}
+
+func socketCells(name string, s *tunnel.SocketStatus) []string {
+	return []string{printable(name), size(s.TxBytes), size(s.RxBytes), count(s.TxDropped), count(s.TxErrors), count(s.RxOverflow)}
+}
+
+func lastError(w io.Writer, name string, s *tunnel.SocketStatus) {
+	if s.LastError != "" {
+		paragraph(w, fmt.Sprintf("%s: last error: %s", printable(name), printable(s.LastError)))
+	}
 }
 
 func carrierTable(w io.Writer, carriers []tunnel.CarrierStatus) {
-	t := newTable(w, "CARRIER", append([]string{"SLOT"}, append(socketHead, "STATE")...)...)
-	for _, c := range carriers {
+	t := newTable([]int{0}, slices.Concat([]string{"CARRIER", "SLOT"}, socketHead, []string{"STATE"})...)
+	for i := range carriers {
+		c := &carriers[i]
 		state := "usable"
-		switch {
-		case !c.Usable:
-			state = printable(c.Problem)
-		case c.Socket.LastError != "":
-			state = "usable, last error: " + printable(c.Socket.LastError)
+		if !c.Usable {
+			state = "unusable"
 		}
-		cells := socketCells(c.Interface, c.Socket)
-		t.row(append([]string{cells[0], fmt.Sprint(c.Slot)}, append(cells[1:], state)...)...)
+		cells := socketCells(c.Interface, &c.Socket)
+		t.row(slices.Concat(cells[:1], []string{fmt.Sprint(c.Slot)}, cells[1:], []string{state})...)
 	}
-	t.flush()
+	t.write(w)
+	for i := range carriers {
+		c := &carriers[i]
+		if c.Problem != "" {
+			paragraph(w, fmt.Sprintf("%s: %s", printable(c.Interface), printable(c.Problem)))
+		} else {
+			lastError(w, c.Interface, &c.Socket)
+		}
+	}
 }
 
-func pathTable(w io.Writer, s *tunnel.Status) {
+// pathTables prints how every path is, and what passed it.
+func pathTables(w io.Writer, s *tunnel.Status) {
 	other := "GATEWAY"
 	if s.Role == "gateway" {
 		other = "ROBOT"
 	}
-	t := newTable(w, "CARRIER", other, "STATE", "RTT", "LOSS_IN", "LOSS_OUT", "TX_FRAMES", "RX_FRAMES", "DROPPED", "LATENT", "ENDPOINT")
+	states := newTable([]int{0, 1}, "CARRIER", other, "STATE", "RTT", "LOSS_IN", "LOSS_OUT")
+	traffic := newTable([]int{0, 1, 6}, "CARRIER", other, "SENT", "RECEIVED", "DROPPED", "LATENT", "ENDPOINT")
 	hidden := 0
-	var hints []string
 	for _, peer := range s.Peers {
 		for i := range peer.Paths {
 			p := &peer.Paths[i]
@@ -80,47 +107,65 @@ func pathTable(w io.Writer, s *tunnel.Status) {
 				hidden++
 				continue
 			}
-			t.row(printable(p.Carrier), printable(peer.Name), pathState(p), milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut),
-				fmt.Sprint(p.TxFrames), fmt.Sprint(p.RxFrames), fmt.Sprint(p.TxDropped), fmt.Sprint(p.LatentErrors), dash(p.Endpoint))
-			if p.Hint != "" {
-				hints = append(hints, fmt.Sprintf("%s to %s: %s", printable(p.Carrier), printable(peer.Name), printable(p.Hint)))
-			}
+			carrier, name := printable(p.Carrier), printable(peer.Name)
+			states.row(carrier, name, pathState(p), milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut))
+			traffic.row(carrier, name, count(p.TxFrames), count(p.RxFrames), count(p.TxDropped), count(p.LatentErrors), dash(p.Endpoint))
 		}
 	}
-	t.flush()
-	for _, hint := range hints {
-		fmt.Fprintln(w, hint)
+	states.write(w)
+	for _, h := range hints(s) {
+		paragraph(w, h)
 	}
+	fmt.Fprintln(w)
+	traffic.write(w)
 	if hidden > 0 {
-		fmt.Fprintf(w, "(%d carrier slots that no robot has used are left out; --json has them)\n", hidden)
+		paragraph(w, fmt.Sprintf("(%d carrier slots that no robot has used are left out; --json has them)", hidden))
 	}
 }
 
+// hints returns every different hint once, with the paths that it is about. What
+// is wrong with a carrier has been said of the carrier.
+func hints(s *tunnel.Status) []string {
+	unusable := map[string]bool{}
+	for _, c := range s.Carriers {
+		unusable[c.Interface] = c.Problem != ""
+	}
+	var texts []string
+	paths := map[string][]string{}
+	for _, peer := range s.Peers {
+		for i := range peer.Paths {
+			p := &peer.Paths[i]
+			if p.Hint == "" || unusable[p.Carrier] {
+				continue
+			}
+			if paths[p.Hint] == nil {
+				texts = append(texts, p.Hint)
+			}
+			paths[p.Hint] = append(paths[p.Hint], p.Carrier+" to "+peer.Name)
+		}
+	}
+	for i, text := range texts {
+		list, rest := paths[text], ""
+		if n := len(list) - manyPaths; n > 0 {
+			list, rest = list[:manyPaths], fmt.Sprintf(" and %d more", n)
+		}
+		texts[i] = printable(strings.Join(list, ", ") + rest + ": " + text)
+	}
+	return texts
+}
+
 func eliminationTable(w io.Writer, s *tunnel.Status) {
-	t := newTable(w, "ELIMINATION", "PASSED", "DISCARDED", "OUT_OF_ORDER", "ROGUE", "LOST", "RESETS")
+	t := newTable([]int{0}, "ELIMINATION", "PASSED", "DISCARDED", "OUT_OF_ORDER", "ROGUE", "LOST", "RESETS")
 	for _, peer := range s.Peers {
 		e := peer.Elimination
 		cells := []string{printable(peer.Name)}
 		for _, n := range []uint64{e.Passed, e.Discarded, e.OutOfOrder, e.Rogue, e.Lost, e.Resets} {
-			cells = append(cells, fmt.Sprint(n))
+			cells = append(cells, count(n))
 		}
 		t.row(cells...)
 	}
-	t.flush()
+	t.write(w)
 }
-
-// table aligns its columns.
-type table struct{ w *tabwriter.Writer }
-
-func newTable(w io.Writer, first string, rest ...string) table {
-	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.row(append([]string{first}, rest...)...)
-	return t
-}
-
-func (t table) row(cells ...string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
-
-func (t table) flush() { _ = t.w.Flush() }
 
 func pathState(p *tunnel.PathStatus) string {
 	state := "up"
@@ -144,6 +189,9 @@ func milliseconds(ms float64) string {
 	if ms <= 0 {
 		return "-"
 	}
+	if ms >= 1000 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
 	return fmt.Sprintf("%.1f ms", ms)
 }
 
@@ -154,17 +202,25 @@ func share(x float64) string {
 	return fmt.Sprintf("%.2f%%", 100*x)
 }
 
-func size(n uint64) string {
-	const unit = 1000
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
+// size prints bytes, count anything else: in five digits at most.
+func size(n uint64) string  { return short(n, 1000, "B") }
+func count(n uint64) string { return short(n, 1_000_000, "") }
+
+// short prints n, from least on with a decimal prefix.
+func short(n, least uint64, unit string) string {
+	gap := ""
+	if unit != "" {
+		gap = " "
 	}
-	x, prefix := float64(n)/unit, 0
-	for x >= 999.95 && prefix < 3 {
-		x /= unit
+	if n < least {
+		return fmt.Sprint(n) + gap + unit
+	}
+	x, prefix := float64(n)/1000, 0
+	for x >= 999.95 && prefix < 4 {
+		x /= 1000
 		prefix++
 	}
-	return fmt.Sprintf("%.1f %cB", x, "kMGT"[prefix])
+	return fmt.Sprintf("%.1f%s%c%s", x, gap, "kMGTP"[prefix], unit)
 }
 
 // age prints seconds in two units at most.
