@@ -70,7 +70,7 @@ type PathStatus struct {
 	// Carries means that packets are copied to this path now.
 	Carries bool `json:"carries"`
 	// Stage names what fails when the path is not up: "no route", "no reply",
-	// "handshake refused" or "address not allowed".
+	// "handshake refused", "address not allowed", or "starting" in the first seconds.
 	Stage string `json:"stage,omitempty"`
 	// Hint says what Stage means and what to do.
 	Hint  string  `json:"hint,omitempty"`
