@@ -42,6 +42,7 @@ func TestLongTenMinutesOfOutages(t *testing.T) {
 		mended := time.Now()
 		for _, c := range r.lab.Carriers {
 			provenSince(t, r, g, c.Interface, mended)
+			waitPath(t, r, g.Name, c.Interface, true) // after a death it takes two proofs
 		}
 	}
 	flow.wait(t).complete(t, "ten minutes of outages")
