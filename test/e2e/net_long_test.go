@@ -44,6 +44,8 @@ func TestLongTenMinutesOfOutages(t *testing.T) {
 			provenSince(t, r, g, c.Interface, mended)
 			waitPath(t, r, g.Name, c.Interface, true) // after a death it takes two proofs
 		}
+		// What left before a path was up again is on its way by the other alone.
+		time.Sleep(10 * delay.Delay)
 	}
 	flow.wait(t).complete(t, "ten minutes of outages")
 }
