@@ -38,8 +38,8 @@ test: build apps check ## all tests, under 15 minutes (root)
 	go test -race -timeout 5m $$(go list ./... | grep -v /test/)
 	go test -timeout 12m -p 1 ./test/...
 
-test-long: build apps ## long campaigns (root)
-	go test -tags long -timeout 60m -run Long ./...
+test-long: build apps ## long campaigns, about an hour (root)
+	go test -tags long -timeout 90m -p 1 -run Long ./...
 
 bench-speed: build ## TCP through fogplr and through plain wireguard-go, in turn (root)
 	go build -o bin/wireguard-go golang.zx2c4.com/wireguard
