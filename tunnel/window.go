@@ -36,6 +36,7 @@ func (w *window) admit() {
 		}
 		select {
 		case <-w.wake:
+			w.waiting.Store(true) // the receiver of the other family may wait, too
 		case <-time.After(windowPatience):
 			if w.left.Load() == before {
 				w.inside.Store(0)
