@@ -139,16 +139,18 @@ func (f *family) wait() *socket {
 
 func (b *bind) receiver(f *family) conn.ReceiveFunc {
 	stun := func(msg []byte, from netip.AddrPort) { b.stun(b, msg, from) }
+	given := new(givenFrames)
 	return func(bufs [][]byte, sizes []int, eps []conn.Endpoint) (int, error) {
 		for {
 			s := f.wait()
 			if s == nil {
 				return 0, net.ErrClosed
 			}
+			b.receiving.back(given.unused(bufs))
 			b.receiving.admit()
 			n, err := s.receive(bufs, sizes, eps, stun)
 			if err == nil {
-				b.receiving.enter(framesIn(bufs[:n], sizes))
+				b.receiving.enter(given.note(bufs[:n], sizes))
 				return n, nil
 			}
 			if !errors.Is(err, net.ErrClosed) {
@@ -207,13 +209,36 @@ func (b *bind) socketFor(to *endpoint) *socket {
 // isTransport tells a WireGuard transport data message by its first octet.
 func isTransport(d []byte) bool { return len(d) > 0 && d[0] == device.MessageTransportType }
 
-// framesIn counts the messages that should come out of the device as frames:
-// transport data that is more than a keepalive.
-func framesIn(bufs [][]byte, sizes []int) (n int) {
+// givenFrames remembers which buffers of the last receive held messages that
+// should come out of the device as frames: transport data that is more than a
+// keepalive. wireguard-go puts a fresh buffer in the place of one whose message
+// it keeps; what it does not know a session for, such as a forged message, it
+// leaves where it is.
+type givenFrames struct {
+	at    [batchPackets]*byte // nil where there was no such message
+	count int                 // of the entries in use
+}
+
+// note takes the messages of one receive and returns how many count.
+func (g *givenFrames) note(bufs [][]byte, sizes []int) (n int) {
 	for i := range bufs {
+		g.at[i] = nil
 		if sizes[i] > device.MessageKeepaliveSize && isTransport(bufs[i]) {
+			g.at[i] = &bufs[i][0]
 			n++
 		}
 	}
+	g.count = len(bufs)
+	return n
+}
+
+// unused returns how many of the noted messages the device did not keep, once.
+func (g *givenFrames) unused(bufs [][]byte) (n int) {
+	for i := range g.count {
+		if g.at[i] != nil && g.at[i] == &bufs[i][0] {
+			n++
+		}
+	}
+	g.count = 0
 	return n
 }

@@ -22,8 +22,7 @@ const (
 	sendingFrames   = 512
 	receivingFrames = 2048
 	// windowPatience is how long nothing must leave a device before it is taken
-	// to be empty: longer than a busy machine keeps all its workers waiting. A
-	// flood of forged messages is held to receivingFrames in that time.
+	// to be empty: longer than a busy machine keeps all its workers waiting.
 	windowPatience = 50 * time.Millisecond
 	// controlFrames bounds waiting probes and replies: two for each path of the
 	// largest robot, or of many robots whose probes came together.

@@ -12,12 +12,13 @@ import (
 // age: in the queue on the way out, in the kernel's socket on the way in.
 //
 // The count is an estimate, since the device swallows what it cannot use
-// (forged, replayed or staged messages). When nothing leaves for a while, the
-// device is taken to be empty.
+// (replayed or staged messages). So it fades, and when nothing leaves for a
+// while the device is taken to be empty.
 type window struct {
 	limit   int64
 	inside  atomic.Int64
 	left    atomic.Int64 // how many ever did
+	faded   atomic.Int64 // when, nanoseconds since 1970
 	waiting atomic.Bool
 	wake    chan struct{}
 }
@@ -28,6 +29,7 @@ func newWindow(limit int64) *window {
 
 // admit waits until there is room.
 func (w *window) admit() {
+	w.fade(time.Now())
 	for w.inside.Load() >= w.limit {
 		before := w.left.Load()
 		w.waiting.Store(true)
@@ -42,6 +44,21 @@ func (w *window) admit() {
 				w.inside.Store(0)
 			}
 		}
+	}
+}
+
+// fade lets the count forget an eighth a second.
+func (w *window) fade(now time.Time) {
+	at := w.faded.Load()
+	if now.UnixNano()-at >= int64(time.Second) && w.faded.CompareAndSwap(at, now.UnixNano()) {
+		w.inside.Add(-w.inside.Load() / 8)
+	}
+}
+
+// back takes back n of those that entered: the device did not want them.
+func (w *window) back(n int) {
+	if n > 0 {
+		w.inside.Add(int64(-n))
 	}
 }
 

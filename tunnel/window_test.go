@@ -54,3 +54,46 @@ func TestWindowAllocatesNothingWhileOpen(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// Replayed messages never leave, but other frames do: the window must not close
+// bit by bit.
+func TestWindowFades(t *testing.T) {
+	w := newWindow(1000)
+	now := time.Unix(1000, 0)
+	for range 3600 {
+		now = now.Add(time.Second)
+		w.fade(now)
+		w.enter(600) // of which 100 are swallowed
+		w.leave(500)
+	}
+	if n := w.inside.Load(); n > 900 {
+		t.Errorf("%d frames are thought to be inside", n)
+	}
+}
+
+// A flood of forged messages, which the device leaves in their buffers, must
+// not fill the window.
+func TestForgedMessagesLeaveTheWindow(t *testing.T) {
+	w := newWindow(1000)
+	var g givenFrames
+	bufs, sizes := fillBufs()
+	kept := make([]byte, 1<<16)
+	for i := range bufs {
+		bufs[i][0], sizes[i] = 4, 100
+	}
+	for range 100 {
+		w.back(g.unused(bufs))
+		w.enter(g.note(bufs, sizes))
+		bufs[7], kept = kept, bufs[7] // one is genuine
+		bufs[7][0] = 4
+	}
+	w.back(g.unused(bufs))
+	if n := w.inside.Load(); n != 100 {
+		t.Errorf("%d frames inside, want the 100 genuine ones", n)
+	}
+	sizes[3] = 32 // a keepalive
+	bufs[4][0] = 1
+	if n := g.note(bufs, sizes); n != batchPackets-2 {
+		t.Errorf("%d of %d messages count as frames, with a keepalive and a handshake among them", n, batchPackets)
+	}
+}
