@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -392,5 +394,38 @@ func TestOneAddressForTwoIsRefused(t *testing.T) {
 	}}, newFakeHost())
 	if err == nil || !strings.Contains(err.Error(), "ann") || !strings.Contains(err.Error(), "bob") {
 		t.Fatalf("error %v does not name both robots", err)
+	}
+}
+
+// wireguard-go must go on leaving what it has no session for in its buffer:
+// that is how the window knows forged messages.
+func TestForgedFlood(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.settle()
+	c, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", w.gwCfg[0].ListenPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	forged := make([]byte, 100)
+	forged[0] = 4
+	p := inner(t, "10.77.0.101", "10.77.0.11", layers.IPProtocolUDP, 7400, []byte("genuine"))
+	inside := &w.gateways[0].wg.bind.receiving.inside
+	for i := range 2 * receivingFrames {
+		binary.LittleEndian.PutUint32(forged[4:], uint32(i)*2654435761)
+		if _, err := c.Write(forged); err != nil {
+			t.Fatal(err)
+		}
+		if i%receivingFrames == 0 {
+			w.hosts["robot0"].out <- p
+			if got := w.hosts["gateway0"].receive(t, within); !bytes.Equal(got, p) {
+				t.Fatalf("got %x", got)
+			}
+		}
+	}
+	w.hosts["robot0"].out <- p
+	w.hosts["gateway0"].receive(t, within)
+	if n := inside.Load(); n > receivingFrames/4 {
+		t.Errorf("%d frames are thought to be inside the gateway's device", n)
 	}
 }
