@@ -44,7 +44,6 @@ func TestLongTenMinutesOfOutages(t *testing.T) {
 			provenSince(t, r, g, c.Interface, mended)
 			waitPath(t, r, g.Name, c.Interface, true) // after a death it takes two proofs
 		}
-		time.Sleep(100 * time.Millisecond) // what had no second copy yet is under way
 		// What left before a path was up again is on its way by the other alone.
 		time.Sleep(10 * delay.Delay)
 	}
