@@ -159,7 +159,11 @@ func (g *Gateway) choose(p *peer, now time.Time) {
 		}
 		if up != l.live {
 			l.live = up
-			g.cfg.Log.Info(map[bool]string{true: "Path up.", false: "Path down."}[up], "robot", p.name, "carrier", l.carrier)
+			told := "Path down."
+			if up {
+				told = "Path up."
+			}
+			g.cfg.Log.Info(told, "robot", p.name, "carrier", l.carrier)
 		}
 		if l.hearing.Recent(now) {
 			recent |= 1 << l.slot

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,8 +119,8 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 // is, so that a refused packet never uses one up.
 func (in *inward) data(l *link, t *replicate.Tag, p []byte, offset int, now time.Time) {
 	h := classify(p)
-	if h.kind != unicast && h.kind != multicast || !l.peer.may(h.src) ||
-		h.kind == unicast && !contains(in.own, h.dst) {
+	if h.kind != unicast && h.kind != multicast || !slices.Contains(l.peer.addrs, h.src) ||
+		h.kind == unicast && !slices.Contains(in.own, h.dst) {
 		in.counters.NotAllowed++
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -89,7 +90,7 @@ func (o *outward) add(b *batch, p []byte) {
 	case h.kind == malformed, h.kind == local:
 		o.local.Add(1)
 		return
-	case !contains(o.own, h.src):
+	case !slices.Contains(o.own, h.src):
 		o.notAllowed.Add(1)
 		return
 	}
@@ -129,13 +130,4 @@ func (o *outward) counters() OutCounters {
 		Packets: o.packets.Load(), Bytes: o.bytes.Load(), Local: o.local.Load(),
 		NoPeer: o.noPeer.Load(), NoPath: o.noPath.Load(), NotAllowed: o.notAllowed.Load(),
 	}
-}
-
-func contains(list []netip.Addr, a netip.Addr) bool {
-	for _, x := range list {
-		if x == a {
-			return true
-		}
-	}
-	return false
 }

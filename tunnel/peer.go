@@ -70,15 +70,5 @@ func (p *peer) busy(at time.Duration) (first bool) {
 	return at-time.Duration(p.traffic.Swap(int64(at))) > trafficPause
 }
 
-// may reports whether the peer owns the inner address a.
-func (p *peer) may(a netip.Addr) bool {
-	for _, own := range p.addrs {
-		if own == a {
-			return true
-		}
-	}
-	return false
-}
-
 // microseconds is the clock of Tag.SentAt.
 func microseconds(t time.Time) uint32 { return uint32(t.UnixMicro()) }
