@@ -345,3 +345,21 @@ func recordPLR0(t testing.TB, w *world, n *lab.Node, what string) func() []ddsPa
 		return packetsIn(t, file)
 	}
 }
+
+// callBoth serves on both gateways with every vendor, and starts a client of
+// each on the robot; both gateways answer when it returns.
+func callBoth(t testing.TB, w *world, r *robot) []*calls {
+	t.Helper()
+	var clients []*calls
+	for _, v := range vendors {
+		for _, g := range w.gateways {
+			serve(t, g, v)
+		}
+		clients = append(clients, startCalls(t, r, v, "--servers", "2", "--count", "0", "--settle-ms", "500"))
+	}
+	for _, c := range clients {
+		c.await(t, "west", time.Now())
+		c.await(t, "east", time.Now())
+	}
+	return clients
+}

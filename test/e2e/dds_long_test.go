@@ -19,17 +19,7 @@ func TestLongDDSCampaign(t *testing.T) {
 	link := lab.CarrierOptions{Up: lab.RoundTrip(40*time.Millisecond, 5*time.Millisecond, 0.01), Down: lab.RoundTrip(40*time.Millisecond, 5*time.Millisecond, 0.01)}
 	w := startUrgent(t, options{Options: lab.Options{Carriers: []lab.CarrierOptions{link, link, link}, Seed: 1}})
 	r := w.robots[0]
-	var clients []*calls
-	for _, v := range vendors {
-		for _, g := range w.gateways {
-			serve(t, g, v)
-		}
-		clients = append(clients, startCalls(t, r, v, "--servers", "2", "--count", "0", "--settle-ms", "500"))
-	}
-	for _, c := range clients {
-		c.await(t, "west", time.Now())
-		c.await(t, "east", time.Now())
-	}
+	clients := callBoth(t, w, r)
 	files, threads := use(t, r.Member)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pause := func(most time.Duration) { time.Sleep(time.Duration(rnd.Int64N(int64(most)))) }

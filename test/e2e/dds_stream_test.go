@@ -151,17 +151,7 @@ func losses(t testing.TB) {
 	link := lab.CarrierOptions{Up: lab.RoundTrip(20*time.Millisecond, 2*time.Millisecond, 0), Down: lab.RoundTrip(20*time.Millisecond, 2*time.Millisecond, 0)}
 	w := startUrgent(t, options{Options: lab.Options{Carriers: []lab.CarrierOptions{link, link}}})
 	r, west := w.robots[0], w.gateways[0]
-	var clients []*calls
-	for _, v := range vendors {
-		for _, g := range w.gateways {
-			serve(t, g, v)
-		}
-		clients = append(clients, startCalls(t, r, v, "--servers", "2", "--count", "0", "--settle-ms", "500"))
-	}
-	for _, c := range clients {
-		c.await(t, "west", time.Now())
-		c.await(t, "east", time.Now())
-	}
+	clients := callBoth(t, w, r)
 	began := time.Now()
 	must(t, r.lab.Carriers[0].Link.BlackHole(true))
 	time.Sleep(4 * time.Second) // beyond the death of its paths
