@@ -24,20 +24,22 @@ type lossCount struct{ received, expected uint32 }
 // Seen counts an authenticated frame with the epoch of its sender and its
 // sequence number on this path. Numbers may wrap and come out of order; a
 // number must not come twice (WireGuard's replay filter sees to it). Late
-// frames of the epoch before the current one are ignored.
-func (l *Loss) Seen(epoch, seq uint32) {
+// frames of the epoch before the current one are ignored. It reports whether the
+// epoch is new on this path.
+func (l *Loss) Seen(epoch, seq uint32) (fresh bool) {
 	switch {
 	case !l.started:
 		l.started = true
 		l.old = epoch
 		l.start(epoch, seq)
-		return
+		return true
 	case epoch != l.epoch:
-		if epoch != l.old {
-			l.old = l.epoch
-			l.start(epoch, seq)
+		if epoch == l.old {
+			return false
 		}
-		return
+		l.old = l.epoch
+		l.start(epoch, seq)
+		return true
 	}
 	ahead := int32(seq - l.top)
 	switch {
@@ -46,12 +48,13 @@ func (l *Loss) Seen(epoch, seq uint32) {
 		l.top = seq
 	case ahead < -lossResync:
 		l.start(epoch, seq)
-		return
+		return false
 	case int32(seq-l.lowest) < 0: // sent before the first that came
 		l.expected += l.lowest - seq
 		l.lowest = seq
 	}
 	l.received++
+	return false
 }
 
 func (l *Loss) start(epoch, seq uint32) {

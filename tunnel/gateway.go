@@ -20,6 +20,8 @@ type GatewayConfig struct {
 	Key        Key // private
 	ListenPort uint16
 	Robots     []RobotPeer
+	// Contacts are what Contacts returned when the gateway last ran.
+	Contacts []Contact
 }
 
 // RobotPeer is what a gateway knows of a robot.
@@ -39,6 +41,8 @@ type Gateway struct {
 	// links by WireGuard peer, to name who claimed a wrong address.
 	byPeer map[*device.Peer]*link
 	keys   map[*link]Key
+	called map[Key]*link // the carriers that the last run's contacts name
+	moved  chan struct{} // has room for one
 }
 
 // NewGateway opens the gateway's port and starts its WireGuard device on host,
@@ -48,7 +52,11 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key)}
+	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), called: make(map[Key]*link), moved: make(chan struct{}, 1)}
+	called := make(map[Key]bool)
+	for _, c := range cfg.Contacts {
+		called[c.Key] = true
+	}
 	var peers []*peer
 	var wgPeers []wgPeer
 	seen := map[Key]string{}
@@ -65,6 +73,9 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 			l := p.addLink(slot, fmt.Sprintf("slot %d", slot),
 				replicate.MakeAddress(self, uint8(slot)), replicate.MakeAddress(p.node, uint8(slot)))
 			g.keys[l] = key
+			if called[key] {
+				g.called[key] = l
+			}
 			wgPeers = append(wgPeers, wgPeer{key: key, allowed: l.remote})
 		}
 		peers = append(peers, p)
@@ -74,7 +85,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	}
 	g.in.onProbe = g.probed
 	g.in.onReply = func(*link, path.Reply, time.Time) {}
-	g.in.heard = g.heard
+	g.in.heard, g.in.begun = g.heard, g.signal
 	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
 	g.out.queues = []*queue{g.queue}
 	b := newBind(socketOptions{mark: cfg.Mark}, true, answerSTUN())
@@ -96,6 +107,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 func (g *Gateway) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.walkOut(ctx) })
+	group.Go(func() error { return g.recall(ctx) })
 	group.Go(func() error {
 		return every(ctx, upkeepInterval, func() {
 			g.upkeep()
@@ -129,6 +141,7 @@ func (g *Gateway) heard(l *link, now time.Time) {
 	}
 	if first {
 		g.choose(l.peer, now)
+		g.signal()
 	}
 }
 

@@ -31,6 +31,8 @@ type inward struct {
 	woken func()
 	// heard is called with mu held for every batch that a path brought.
 	heard func(*link, time.Time)
+	// begun is called with mu held when a peer's new run is first heard on a path.
+	begun func()
 
 	mu       sync.Mutex
 	links    map[replicate.Address]*link // by the source that WireGuard vouched for
@@ -42,7 +44,7 @@ type inward struct {
 }
 
 func newInward(host tun.Device, own []netip.Addr, peers []*peer, log *slog.Logger, start time.Time) *inward {
-	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link), woken: func() {}}
+	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link), woken: func() {}, begun: func() {}}
 	for _, p := range peers {
 		for _, l := range p.links {
 			if l != nil {
@@ -93,7 +95,9 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 		in.last = l
 	}
 	l.rxFrames++
-	l.loss.Seen(t.Epoch, uint32(t.PathSeq))
+	if l.loss.Seen(t.Epoch, uint32(t.PathSeq)) {
+		in.begun()
+	}
 	l.peer.twin.see(t.Epoch, now)
 	switch t.Type {
 	case replicate.Data:

@@ -70,6 +70,13 @@ const (
 	// uapiClients bounds the programs that talk to one WireGuard socket at once.
 	uapiClients = 16
 
+	// callsPerSecond bounds the handshakes that a gateway starts after its own
+	// start; each takes some 200 us of CPU time.
+	callsPerSecond = 1000
+	// calledFor is how long a carrier that was called has to answer: as long as
+	// WireGuard itself repeats a handshake, and some more.
+	calledFor = 2 * time.Minute
+
 	// upkeepInterval is how often counters are rolled and latent errors judged.
 	upkeepInterval = 250 * time.Millisecond
 
@@ -80,3 +87,8 @@ const (
 	// probe interval of an active path.
 	trafficPause = 200 * time.Millisecond
 )
+
+// callsAt are the times after a gateway's start when it calls the carriers that
+// were not heard yet. The second one comes before users notice, the last one when
+// robots have given the path up and search by themselves.
+var callsAt = [...]time.Duration{0, 400 * time.Millisecond, time.Second, 3 * time.Second}

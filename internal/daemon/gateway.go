@@ -2,8 +2,16 @@ package daemon
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/contacts"
+	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
 )
@@ -32,12 +40,65 @@ func Gateway(ctx context.Context, o Options) error {
 		}
 		tc.Robots = append(tc.Robots, p)
 	}
+	if tc.Contacts, err = contacts.Load(contactsFile(cfg)); err != nil { // it only costs time
+		o.Log.Warn("Where the robots were last is not known, so after this start they take some seconds to come back.", "err", err)
+	}
 	g, err := tunnel.NewGateway(tc, b.host)
 	if err != nil {
 		return b.fail(err)
 	}
 	reload := reloader(o, cfg, config.LoadGateway, func(c *config.Gateway) *config.Node { return &c.Node })
 	return b.run(ctx, g, reload, func(ctx context.Context) error {
-		return b.follow(ctx, nil, func(routing.Carrier) {})
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return b.follow(ctx, nil, func(routing.Carrier) {}) })
+		group.Go(func() error { return b.keepContacts(ctx, g, cfg, tc.Contacts) })
+		return group.Wait()
 	})
+}
+
+// contactsEvery is how often a gateway looks where its robots are, and
+// contactsPerKey what is added for each carrier key: the look takes some
+// microseconds for each.
+const (
+	contactsEvery  = time.Second
+	contactsPerKey = time.Millisecond
+)
+
+// contactsFile is beside the control socket, where it lasts until the reboot.
+func contactsFile(cfg *config.Gateway) string {
+	return strings.TrimSuffix(cfg.ControlSocket, filepath.Ext(cfg.ControlSocket)) + ".contacts.json"
+}
+
+// keepContacts writes down where the robots are, whenever that is not what the
+// file has, which is kept at first. After a sign of a change it looks sooner.
+func (b *base) keepContacts(ctx context.Context, g *tunnel.Gateway, cfg *config.Gateway, kept []tunnel.Contact) error {
+	every := contactsEvery + time.Duration(len(cfg.Robots))*keys.Slots*contactsPerKey
+	told := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		case <-g.Moved():
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(every / 10):
+			}
+		}
+		all := g.Contacts()
+		if ctx.Err() != nil { // the tunnel may be closed, and know nobody
+			return nil
+		}
+		if slices.Equal(all, kept) {
+			continue
+		}
+		err := contacts.Save(contactsFile(cfg), all)
+		if err == nil {
+			kept = all
+		} else if !told {
+			b.opts.Log.Warn("After a restart of this gateway the robots will take some seconds to come back.", "err", err)
+		}
+		told = err != nil
+	}
 }
