@@ -92,12 +92,12 @@ func TestLongTimeOfSilentRestarts(t *testing.T) {
 	w := start(t, options{Options: lab.Options{Carriers: []lab.CarrierOptions{{Up: near, Down: near}, {Up: near, Down: near}}}})
 	r, g := w.robots[0], w.gateways[0]
 	var gaps []time.Duration
-	for range 10 {
-		time.Sleep(settled + time.Duration(rand.IntN(1000))*time.Millisecond)
+	for range 20 {
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
 		gaps = append(gaps, restart(t, r, g, g.Member))
 	}
 	t.Logf("no traffic for: median %v, 90 %% %v, worst %v", quantile(gaps, 0.5), quantile(gaps, 0.9), quantile(gaps, 1))
-	if most := quantile(gaps, 0.75); most > longestPause {
+	if most := quantile(gaps, 0.9); most > longestPause {
 		t.Errorf("no traffic for %v after a restart of the gateway", most)
 	}
 }
