@@ -11,10 +11,10 @@ import (
 )
 
 // conveyor is the emulator of one direction: a thread that reads frames from
-// one TAP device, keeps them in a pipe and writes them to another. It lives in
+// one device, keeps them in a pipe and writes them to another. It lives in
 // the emulator process.
 type conveyor struct {
-	in, out int // descriptors of the TAP devices, owned by the caller
+	in, out int // descriptors of the devices, owned by the caller
 	wake    int // eventfd, written when stop is set
 	done    chan struct{}
 	last    time.Time // when the thread last looked for frames
@@ -27,20 +27,50 @@ type conveyor struct {
 
 // startConveyor starts the emulator from in to out. Both descriptors must stay
 // open until halt has returned.
-func startConveyor(in, out int, seed uint64, params Params) (*conveyor, error) {
+func startConveyor(in, out int, seed uint64, raw bool) (*conveyor, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	c := &conveyor{in: in, out: out, wake: wake, done: make(chan struct{}), pipe: newPipe(seed, params)}
+	c := &conveyor{in: in, out: out, wake: wake, done: make(chan struct{}), pipe: newPipe(seed, Params{})}
+	if raw {
+		c.pipe.header = 0
+	}
 	go c.run()
 	return c, nil
 }
 
-func (c *conveyor) set(p Params) {
+// set changes the parameters; traces that are new are read from their files.
+func (c *conveyor) set(p Params, start time.Time) error {
 	c.mu.Lock()
-	c.pipe.params = p
+	old := c.pipe.params
+	rtt, capacity := c.pipe.rtt, c.pipe.capacity
 	c.mu.Unlock()
+	var err error
+	switch {
+	case p.RTT == nil:
+		rtt = nil
+	case old.RTT == nil || *p.RTT != *old.RTT:
+		if rtt, err = p.RTT.Load(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case p.Capacity == "":
+		capacity = nil
+	case p.Capacity != old.Capacity:
+		if capacity, err = loadCapacity(p.Capacity); err != nil {
+			return err
+		}
+	}
+	if !start.IsZero() { // it came by its date: give it this process's monotonic reading
+		now := time.Now()
+		start = now.Add(start.Sub(now.Round(0)))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pipe.params, c.pipe.rtt, c.pipe.capacity, c.pipe.start = p, rtt, capacity, start
+	return nil
 }
 
 func (c *conveyor) counters() (Counters, error) {
@@ -115,7 +145,7 @@ func (c *conveyor) step(buf []byte) (bool, error) {
 			break
 		}
 		if err != nil {
-			return false, fmt.Errorf("read from TAP device: %w", err)
+			return false, fmt.Errorf("read from device: %w", err)
 		}
 		c.pipe.offer(time.Now(), buf[:n])
 	}

@@ -9,6 +9,12 @@ const (
 	// defaultReorderDelay is how far a reordered packet falls behind when
 	// ReorderDelay is not given: longer than the gaps of any busy stream.
 	defaultReorderDelay = 10 * time.Millisecond
+	// maxRTT is the longest round trip in a trace, in ms: one minute.
+	maxRTT = 60_000
+	// maxRows and maxOpportunities bound a trace: eight days of seconds, and one
+	// hour of a link with 10,000 packets/s.
+	maxRows          = 700_000
+	maxOpportunities = 36_000_000
 	// maxInFlight bounds the packets inside one direction: 20,000 packets/s with
 	// five seconds of delay, 200 MB at worst.
 	maxInFlight = 100_000

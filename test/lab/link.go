@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -15,6 +16,11 @@ type LinkParams struct {
 	// Seed decides all luck: with the same seed the same packet (by number, in
 	// its direction) meets the same delay and loss.
 	Seed uint64
+	// Start is when traces begin, on this machine's clock; zero for not yet.
+	Start time.Time
+	// Raw makes point-to-point devices without Ethernet, as modems have that
+	// speak IP alone. It cannot be changed later.
+	Raw bool
 }
 
 // Both returns the parameters of a link that is the same in both directions.
@@ -42,7 +48,7 @@ type end struct {
 
 // Link joins node a to node b with an emulated link and brings both interfaces
 // up. ifA and ifB are the names of the interfaces it makes. The devices are
-// ordinary Ethernet ones with an MTU of 1500.
+// ordinary Ethernet ones, unless p.Raw, with an MTU of 1500.
 func (l *Lab) Link(a *Node, ifA string, b *Node, ifB string, p LinkParams) (*Link, error) {
 	k := &Link{emulator: l.emulator, a: end{a, ifA, -1}, b: end{b, ifB, -1}, params: p}
 	if err := k.open(); err != nil {
@@ -60,7 +66,7 @@ func (k *Link) open() (err error) {
 	}
 	for _, e := range []*end{&k.a, &k.b} {
 		err := e.node.Do(func() (err error) {
-			e.fd, err = openTAP(e.iface)
+			e.fd, err = openDevice(e.iface, k.params.Raw)
 			return err
 		})
 		if err != nil {
@@ -86,6 +92,11 @@ func (k *Link) Params() LinkParams {
 // out of range is an error and changes nothing.
 func (k *Link) Set(ab, ba Params) error {
 	return k.change(func(p *LinkParams) { p.AB, p.BA = ab, ba })
+}
+
+// Play starts the traces of both directions at a time on this machine's clock.
+func (k *Link) Play(start time.Time) error {
+	return k.change(func(p *LinkParams) { p.Start = start })
 }
 
 // BlackHole switches the black hole on or off in both directions. Nobody gets a

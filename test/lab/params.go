@@ -30,11 +30,13 @@ type GilbertElliott struct {
 // Params is what one direction of a link does to packets. The zero value
 // passes everything at once.
 //
-// The order is: black hole, MTU, rate and queue, loss, delay. So a lost packet
-// used the link, as on a radio.
+// The order is: black hole, MTU, rate or capacity and queue, loss, delay. So a
+// lost packet used the link, as on a radio.
 type Params struct {
 	// Delay is the mean time in flight, 0 or more.
 	Delay time.Duration
+	// RTT, when set, adds a recorded delay and its holes; see LinkParams.Start.
+	RTT *RTT
 	// Jitter is half the width (Uniform) or the standard deviation (Normal) of
 	// the delay. Packets never overtake each other because of it: one that is
 	// due before its predecessor leaves together with it, so at high packet
@@ -48,12 +50,20 @@ type Params struct {
 	// Rate is in bit/s of whole Ethernet frames; 0 means no limit. A new rate
 	// holds for packets that arrive after it was set.
 	Rate float64
-	// Queue is the longest time a packet may wait for the rate; one that would
+	// Capacity, when set, is a file of the times, in ms since LinkParams.Start, at
+	// each of which 1,500 bytes may leave, over and over; before the start there is
+	// no limit. It stands in for Rate.
+	Capacity string
+	// Queue is the longest time a packet may wait for its turn; one that would
 	// wait longer is dropped (drop tail). 0 means 100 ms.
 	Queue time.Duration
 	// MTU, when not 0, makes packets longer than this (bytes, without the
 	// Ethernet header) vanish without a word.
 	MTU int
+	// Big, when not 0, makes packets longer than this (bytes, as for MTU) meet
+	// BigLoss (0 to 1) in addition to Loss.
+	Big     int
+	BigLoss float64
 	// BlackHole swallows every packet that enters or would leave, while the
 	// devices stay up.
 	BlackHole bool
@@ -76,7 +86,7 @@ func (p *Params) check() error {
 	for _, s := range []struct {
 		name  string
 		share float64
-	}{{"Loss", p.Loss}, {"Duplicate", p.Duplicate}, {"Reorder", p.Reorder}} {
+	}{{"Loss", p.Loss}, {"Duplicate", p.Duplicate}, {"Reorder", p.Reorder}, {"BigLoss", p.BigLoss}} {
 		if !isShare(s.share) {
 			return fmt.Errorf("link parameter %s is %v, want 0 to 1", s.name, s.share)
 		}
@@ -86,7 +96,10 @@ func (p *Params) check() error {
 			return fmt.Errorf("link parameter Burst is %+v, want probabilities from 0 to 1", *b)
 		}
 	}
-	if p.Delay < 0 || p.Jitter < 0 || p.Queue < 0 || p.ReorderDelay < 0 || p.MTU < 0 || p.Rate < 0 || math.IsNaN(p.Rate) {
+	if p.Capacity != "" && p.Rate > 0 {
+		return fmt.Errorf("link parameters %+v: either Rate or Capacity", *p)
+	}
+	if p.Delay < 0 || p.Jitter < 0 || p.Queue < 0 || p.ReorderDelay < 0 || p.MTU < 0 || p.Big < 0 || p.Rate < 0 || math.IsNaN(p.Rate) {
 		return fmt.Errorf("link parameters %+v: nothing may be negative", *p)
 	}
 	return nil

@@ -41,19 +41,24 @@ func (p *packet) before(o *packet) bool {
 // must not go backwards. Not safe for concurrent use.
 type pipe struct {
 	params  Params
+	header  int // bytes before the packet in a frame
 	seed    uint64
 	packets uint64 // offered so far: the number of the next packet
 	order   uint64
 	bad     bool      // state of the Gilbert-Elliott model
 	free    time.Time // when the link has sent all that was queued for its rate
 	lastDue time.Time // of packets that keep their order
-	heap    []*packet
-	pool    []*packet
-	count   Counters
+	// Traces, nil without, and when they start, zero for not yet.
+	rtt      *RTTTrace
+	capacity *capacity
+	start    time.Time
+	heap     []*packet
+	pool     []*packet
+	count    Counters
 }
 
 func newPipe(seed uint64, params Params) *pipe {
-	return &pipe{params: params, seed: seed}
+	return &pipe{params: params, seed: seed, header: ethernetHeader}
 }
 
 // offer takes a frame that arrived at now. The frame is copied when it is kept.
@@ -62,12 +67,13 @@ func (p *pipe) offer(now time.Time, frame []byte) {
 	p.packets++
 	p.count.Received++
 	p.count.ReceivedBytes += uint64(len(frame))
-	lost := p.lose(n) // drawn for every packet, or black holes would shift the luck
+	length := len(frame) - p.header
+	lost := p.lose(n, length) // drawn for every packet, or black holes would shift the luck
 	switch {
 	case p.params.BlackHole:
 		p.count.Swallowed++
 		return
-	case p.params.MTU > 0 && len(frame)-ethernetHeader > p.params.MTU:
+	case p.params.MTU > 0 && length > p.params.MTU:
 		p.count.TooBig++
 		return
 	case len(p.heap) >= maxInFlight:
@@ -75,19 +81,38 @@ func (p *pipe) offer(now time.Time, frame []byte) {
 		return
 	}
 	sent, ok := p.send(now, len(frame))
+	recorded, service := p.recorded(sent)
 	switch {
 	case !ok:
 		p.count.Overflowed++
-	case lost:
+	case lost || !service:
 		p.count.Lost++
 	default:
-		p.fly(n, sent.Add(p.delay(n)), frame)
+		p.fly(n, sent.Add(p.delay(n)+recorded), frame)
 	}
 }
 
-// lose decides whether packet n is lost.
-func (p *pipe) lose(n uint64) bool {
-	lost := uniform(p.seed, n, drawLoss) < p.params.Loss
+// recorded returns what the trace adds to the delay of a packet that leaves at
+// sent, and false if it has no service then.
+func (p *pipe) recorded(sent time.Time) (time.Duration, bool) {
+	if p.rtt == nil {
+		return 0, true
+	}
+	return p.rtt.At(p.since(sent))
+}
+
+// since is the time since the traces' start, negative before it.
+func (p *pipe) since(now time.Time) time.Duration {
+	if p.start.IsZero() {
+		return -1
+	}
+	return now.Sub(p.start)
+}
+
+// lose decides whether packet n, of length bytes, is lost.
+func (p *pipe) lose(n uint64, length int) bool {
+	lost := uniform(p.seed, n, drawLoss) < p.params.Loss ||
+		p.params.Big > 0 && length > p.params.Big && uniform(p.seed, n, drawBig) < p.params.BigLoss
 	b := p.params.Burst
 	if b == nil {
 		return lost
@@ -108,6 +133,10 @@ func (p *pipe) lose(n uint64) bool {
 
 // send returns when a frame of size bytes has left, at the rate of the link.
 func (p *pipe) send(now time.Time, size int) (time.Time, bool) {
+	if since := p.since(now); p.capacity != nil && since >= 0 {
+		left, ok := p.capacity.send(since, size, p.params.queue())
+		return p.start.Add(left), ok
+	}
 	if p.params.Rate == 0 {
 		return now, true
 	}
@@ -141,7 +170,7 @@ func (p *pipe) fly(n uint64, due time.Time, frame []byte) {
 		p.count.Reordered++
 		due = due.Add(p.params.reorderDelay())
 	} else {
-		if due.Before(p.lastDue) {
+		if p.rtt == nil && due.Before(p.lastDue) {
 			due = p.lastDue
 		}
 		p.lastDue = due

@@ -14,6 +14,7 @@ const (
 	drawReorder
 	drawState
 	drawBurst
+	drawBig
 	draws // how many there are
 )
 

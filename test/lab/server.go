@@ -137,8 +137,7 @@ func (s *server) do(q *request, fds []int) (r reply, err error) {
 	}
 	switch q.Op {
 	case opSet:
-		link.conveyors[0].set(q.Params.AB)
-		link.conveyors[1].set(q.Params.BA)
+		return r, link.set(&q.Params)
 	case opCounters:
 		for i, c := range link.conveyors {
 			counters, err := c.counters()
@@ -162,14 +161,24 @@ func (s *server) open(q *request, fds []int) error {
 	}
 	link := &emulated{fds: [2]int(fds)}
 	for i, p := range []Params{q.Params.AB, q.Params.BA} {
-		c, err := startConveyor(fds[i], fds[1-i], mix(q.Params.Seed+uint64(i)), p)
+		c, err := startConveyor(fds[i], fds[1-i], mix(q.Params.Seed+uint64(i)), q.Params.Raw)
+		if err == nil {
+			err = c.set(p, q.Params.Start)
+		}
 		if err != nil {
+			if c != nil {
+				c.halt()
+			}
 			return errors.Join(err, link.close())
 		}
 		link.conveyors[i] = c
 	}
 	s.links[q.Link] = link
 	return nil
+}
+
+func (e *emulated) set(p *LinkParams) error {
+	return errors.Join(e.conveyors[0].set(p.AB, p.Start), e.conveyors[1].set(p.BA, p.Start))
 }
 
 func (e *emulated) close() error {

@@ -27,6 +27,10 @@ type Options struct {
 type CarrierOptions struct {
 	Interface string // empty means cell-a, cell-b ..., or wwan0, wwan1 ... with Modems
 	Up, Down  Params
+	// Raw makes it a device without Ethernet, as of a modem that speaks IP alone.
+	Raw bool
+	// NAT puts an address translator between the link and the internet.
+	NAT NAT
 }
 
 // World is a standard laboratory.
@@ -53,6 +57,14 @@ type Carrier struct {
 	Modem     *Node // with Modems only
 	// Link is emulated: AB is up, BA is down.
 	Link *Link
+
+	robot *Robot
+	seat  seat
+	raw   bool
+	far   *Node  // the other end of Link
+	port  string // its interface
+	nat   *translator
+	moves int // address changes so far
 }
 
 // Gateway is a node in the cloud. Its interface is eth0.
@@ -233,24 +245,26 @@ func (s seat) port() string {
 
 func (s seat) metric() int { return 100 + s.slot }
 
-// addCarrier adds a carrier whose own interface is the emulated link.
+// addCarrier adds a carrier whose own interface is the emulated link:
+//
+//	robot --cell-a 10.1.0.2/24 ~~~ up-a 10.1.0.1-- inet
+//	robot --cell-a 10.1.0.2/24 ~~~ lan 10.1.0.1-- nat-a --wan 100.64.0.2 === up-a 100.64.0.1-- inet
 func (w *World) addCarrier(r *Robot, s seat, o CarrierOptions) (*Carrier, error) {
-	link, err := w.Link(r.Node, o.Interface, w.Inet, s.port(), LinkParams{AB: o.Up, BA: o.Down, Seed: s.seed})
-	if err != nil {
-		return nil, err
-	}
 	subnet := fmt.Sprintf("10.%d.%d.", s.slot+1, s.robot)
 	c := &Carrier{
 		Interface: o.Interface,
 		Address:   netip.MustParsePrefix(subnet + "2/24"),
 		Router:    netip.MustParseAddr(subnet + "1"),
-		Link:      link,
+		robot:     r, seat: s, raw: o.Raw, far: w.Inet, port: s.port(),
 	}
-	return c, errors.Join(
-		r.AddAddress(o.Interface, c.Address.String()),
-		w.Inet.AddAddress(s.port(), subnet+"1/24"),
-		r.AddRoute("default", subnet+"1", o.Interface, s.metric()),
-	)
+	if o.NAT.Kind != NoNAT {
+		var err error
+		if c.nat, err = w.addTranslator(s, o.NAT); err != nil {
+			return nil, err
+		}
+		c.far, c.port = c.nat.node, lanPort
+	}
+	return c, w.plug(c, LinkParams{AB: o.Up, BA: o.Down, Seed: s.seed, Raw: o.Raw})
 }
 
 func (w *World) addIPv6(r *Robot, s seat, c *Carrier) error {

@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// plug makes the carrier's link and gives both ends their addresses and routes.
+func (w *World) plug(c *Carrier, p LinkParams) (err error) {
+	if c.Link, err = w.Link(c.robot.Node, c.Interface, c.far, c.port, p); err != nil {
+		return err
+	}
+	if !c.raw {
+		err = c.far.AddAddress(c.port, fmt.Sprintf("%v/%d", c.Router, c.Address.Bits()))
+	} else {
+		err = errors.Join(
+			c.far.AddAddress(c.port, c.Router.String()+"/32"),
+			c.far.AddRoute(c.Address.Masked().String(), "", c.port, 0),
+		)
+	}
+	return errors.Join(err, c.lease())
+}
+
+// lease gives the robot's end its address and route, as a DHCP client does.
+func (c *Carrier) lease() error {
+	if c.raw { // no neighbours, so no next hop
+		return errors.Join(
+			c.robot.AddAddress(c.Interface, c.Address.Addr().String()+"/32"),
+			c.robot.AddRoute("0.0.0.0/0", "", c.Interface, c.seat.metric()),
+		)
+	}
+	return errors.Join(
+		c.robot.AddAddress(c.Interface, c.Address.String()),
+		c.robot.AddRoute("default", c.Router.String(), c.Interface, c.seat.metric()),
+	)
+}
+
+// Down takes the carrier's interface down, Up takes it up again with its route.
+// These are for carriers without modems.
+func (c *Carrier) Down() error { return c.robot.Down(c.Interface) }
+
+// Up is the end of Down.
+func (c *Carrier) Up() error {
+	if err := c.robot.Up(c.Interface); err != nil {
+		return err
+	}
+	via := c.Router.String()
+	if c.raw {
+		return c.robot.AddRoute("0.0.0.0/0", "", c.Interface, c.seat.metric())
+	}
+	return c.robot.AddRoute("default", via, c.Interface, c.seat.metric())
+}
+
+// Readdress gives the carrier another address of its subnet, as a new DHCP lease
+// does.
+func (c *Carrier) Readdress() error {
+	if c.nat != nil && c.nat.kind == FullCone {
+		return fmt.Errorf("carrier %s: the full cone of this laboratory knows one address inside", c.Interface)
+	}
+	k, err := c.robot.handle.LinkByName(c.Interface)
+	if err != nil {
+		return fmt.Errorf("carrier %s: %w", c.Interface, err)
+	}
+	old, err := c.robot.handle.AddrList(k, netlink.FAMILY_V4)
+	if err != nil {
+		return err
+	}
+	for i := range old {
+		err = errors.Join(err, c.robot.handle.AddrDel(k, &old[i]))
+	}
+	c.moves++
+	subnet := c.Address.Masked().Addr().As4()
+	subnet[3] = byte(2 + c.moves%200)
+	c.Address = netip.PrefixFrom(netip.AddrFrom4(subnet), c.Address.Bits())
+	if c.raw { // the route goes through the device, not the address
+		return errors.Join(err, c.robot.AddAddress(c.Interface, c.Address.Addr().String()+"/32"))
+	}
+	return errors.Join(err, c.lease())
+}
+
+// Replug removes the carrier's interface and makes it again under another name
+// (or the same), as when a modem resets itself.
+func (w *World) Replug(c *Carrier, name string) error {
+	p := c.Link.Params()
+	if err := w.Remove(c.Link); err != nil {
+		return err
+	}
+	c.Interface = name
+	return w.plug(c, p)
+}
