@@ -22,10 +22,11 @@ import (
 // service. Packets keep their order within a row only: the next row was measured
 // by itself. After the last row the first one comes again.
 type RTT struct {
-	File   string
+	File   string        // or Driving or Indoor
 	Column string        // its name, or its number from 1
 	Row    time.Duration // how long a row lasts; 0 means 1 s
 	First  int           // the row to begin with, from 0
+	Seed   uint64        // of a generated one
 }
 
 // RTTTrace is a column that was read.
@@ -38,6 +39,13 @@ type RTTTrace struct {
 
 // Load reads the column. Errors name the file and the line.
 func (r RTT) Load() (*RTTTrace, error) {
+	if strings.HasPrefix(r.File, builtin) {
+		text, err := generated(r.File, r.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return r.read(strings.NewReader(text))
+	}
 	f, err := os.Open(r.File)
 	if err != nil {
 		return nil, err
@@ -150,6 +158,13 @@ func loadCapacity(file string) (*capacity, error) {
 	return c, nil
 }
 
+// CheckCapacity reads a capacity trace and says what is wrong with it: the file,
+// the line, and what was expected.
+func CheckCapacity(file string) error {
+	_, err := loadCapacity(file)
+	return err
+}
+
 func readCapacity(f io.Reader) (*capacity, error) {
 	c := &capacity{left: opportunity}
 	lines := bufio.NewScanner(f)
@@ -185,7 +200,7 @@ func (c *capacity) time(n int) time.Duration {
 func (c *capacity) send(since time.Duration, size int, queue time.Duration) (time.Duration, bool) {
 	if c.time(c.next) < since {
 		period := c.at[len(c.at)-1]
-		cycle := int(since / period)
+		cycle := int((since - 1) / period) // whose last opportunity is not before since
 		i := sort.Search(len(c.at), func(i int) bool { return time.Duration(cycle)*period+c.at[i] >= since })
 		c.next, c.left = cycle*len(c.at)+i, opportunity
 	}
