@@ -96,11 +96,14 @@ func ParseEvent(line []byte) (e Event, ok bool) {
 	return e, json.Unmarshal(line, &e) == nil && e.Seq > 0
 }
 
+// summaryMark opens the summary.
+const summaryMark = `{"summary":true`
+
 // ParseSummary finds the summary in the whole output of a program and reads it
 // into s, a *Summary or a *StreamSummary.
 func ParseSummary(output []byte, s any) error {
 	for line := range bytes.Lines(output) {
-		if bytes.HasPrefix(line, []byte(`{"summary":true`)) {
+		if bytes.HasPrefix(line, []byte(summaryMark)) {
 			return json.Unmarshal(line, s)
 		}
 	}

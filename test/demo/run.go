@@ -28,7 +28,7 @@ type run struct {
 	fleet   *deploy.Fleet
 	robot   *deploy.Member
 	servers map[string]*lab.Cmd // by gateway
-	client  *client
+	client  *apps.Client
 }
 
 // fault is something that goes wrong.
@@ -173,11 +173,11 @@ func (r *run) measure(ctx context.Context) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &result{Run: r.title, Traffic: map[string]traffic{}, Events: r.client.soFar()}
+	result := &result{Run: r.title, Traffic: map[string]traffic{}, Events: r.client.Events()}
 	for name, t := range after {
 		result.Traffic[name] = traffic{t.Sent - before[name].Sent, t.Received - before[name].Received}
 	}
-	result.Calls, err = r.client.finish()
+	result.Calls, err = r.client.Finish()
 	return result, err
 }
 
@@ -189,13 +189,13 @@ func (r *run) startClient(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.client = newClient(cmd)
+	r.client = apps.NewClient(cmd)
 	return cmd.Start()
 }
 
 // watch prints a line every second until the client ends.
 func (r *run) watch(ctx context.Context) error {
-	if err := r.client.awaitFirst(ctx); err != nil {
+	if err := r.client.AwaitFirst(ctx); err != nil {
 		return err
 	}
 	printHeader(os.Stdout, r.carriers)
@@ -211,7 +211,7 @@ func (r *run) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return errors.New("interrupted")
-		case <-r.client.cmd.Done():
+		case <-r.client.Cmd().Done():
 			return nil
 		case <-next:
 			fmt.Printf("      >> %s\n", faults[0].what)
@@ -224,7 +224,7 @@ func (r *run) watch(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("the robot's daemon does not answer: %w", err)
 			}
-			printLine(os.Stdout, time.Since(began), r.carriers, s, r.client.soFar())
+			printLine(os.Stdout, time.Since(began), r.carriers, s, r.client.Events())
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -106,10 +105,7 @@ func serve(t testing.TB, g *gateway, v vendor) *lab.Cmd {
 // calls is a running RPC client with what it printed so far.
 type calls struct {
 	*lab.Cmd
-	mu     sync.Mutex
-	part   []byte // of a line
-	all    bytes.Buffer
-	events []call
+	client *apps.Client
 }
 
 // call is an event with the time at which it happened, seconds since 1970.
@@ -121,35 +117,18 @@ type call struct {
 // startCalls starts a client on a robot.
 func startCalls(t testing.TB, r *robot, v vendor, args ...string) *calls {
 	t.Helper()
-	c := &calls{Cmd: ddsProgram(t, r.lab.Node, r.Member, v.prefix+"rpc_client", append([]string{"--domain", v.domain}, args...)...)}
-	c.Stdout = c
+	cmd := ddsProgram(t, r.lab.Node, r.Member, v.prefix+"rpc_client", append([]string{"--domain", v.domain}, args...)...)
+	c := &calls{cmd, apps.NewClient(cmd)}
 	must(t, c.Start())
 	return c
 }
 
-// Write takes the client's output.
-func (c *calls) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all.Write(p)
-	c.part = append(c.part, p...)
-	for {
-		line, rest, whole := bytes.Cut(c.part, []byte("\n"))
-		if !whole {
-			return len(p), nil
-		}
-		if e, ok := apps.ParseEvent(line); ok {
-			c.events = append(c.events, call{e, e.T + e.LatencyMS/1e3})
-		}
-		c.part = rest
-	}
-}
-
 // soFar returns the events until now.
-func (c *calls) soFar() []call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.events)
+func (c *calls) soFar() (all []call) {
+	for _, e := range c.client.Events() {
+		all = append(all, call{e, e.T + e.LatencyMS/1e3})
+	}
+	return all
 }
 
 // await waits until a reply by that server (any if empty) to a request sent after
@@ -170,8 +149,7 @@ func (c *calls) await(t testing.TB, by string, since time.Time) time.Duration {
 	return time.Duration((came - began) * 1e9)
 }
 
-// finish waits for the client's end, which must be a good one unless bad is set,
-// and returns its summary.
+// finish waits for the client's end and returns its summary.
 func (c *calls) finish(t testing.TB) apps.Summary {
 	t.Helper()
 	select {
@@ -179,10 +157,8 @@ func (c *calls) finish(t testing.TB) apps.Summary {
 	case <-time.After(60 * time.Second):
 		t.Fatalf("the client does not end; its log is %s", c.Log())
 	}
-	var s apps.Summary
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := apps.ParseSummary(c.all.Bytes(), &s); err != nil {
+	s, err := c.client.Finish()
+	if err != nil {
 		t.Fatalf("%v; the client's log is %s", err, c.Log())
 	}
 	return s

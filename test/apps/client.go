@@ -1,4 +1,4 @@
-package main
+package apps
 
 import (
 	"bytes"
@@ -9,54 +9,58 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fogplr/fogplr/test/apps"
 	"github.com/fogplr/fogplr/test/lab"
 )
 
-// client is a running rpc_client. It reads what the program prints.
-type client struct {
+// Client is a running RPC client. It reads what the program prints.
+type Client struct {
 	cmd *lab.Cmd
 
 	mu      sync.Mutex
 	partial []byte // the line that is not complete yet
-	output  bytes.Buffer
-	events  []apps.Event
+	summary []byte
+	events  []Event
 }
 
-func newClient(cmd *lab.Cmd) *client {
-	c := &client{cmd: cmd}
+// NewClient reads the output of an RPC client that is not started yet.
+func NewClient(cmd *lab.Cmd) *Client {
+	c := &Client{cmd: cmd}
 	cmd.Stdout = c
 	return c
 }
 
+// Cmd is the program.
+func (c *Client) Cmd() *lab.Cmd { return c.cmd }
+
 // Write takes the program's output.
-func (c *client) Write(p []byte) (int, error) {
+func (c *Client) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.output.Write(p)
 	c.partial = append(c.partial, p...)
 	for {
 		line, rest, whole := bytes.Cut(c.partial, []byte("\n"))
 		if !whole {
 			return len(p), nil
 		}
-		if e, ok := apps.ParseEvent(line); ok {
+		if e, ok := ParseEvent(line); ok {
 			c.events = append(c.events, e)
+		} else if bytes.HasPrefix(line, []byte(summaryMark)) {
+			c.summary = bytes.Clone(line)
 		}
 		c.partial = rest
 	}
 }
 
-// soFar returns the events until now.
-func (c *client) soFar() []apps.Event {
+// Events returns the events until now.
+func (c *Client) Events() []Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.events)
 }
 
-// awaitFirst waits for the first event: the client has found its servers.
-func (c *client) awaitFirst(ctx context.Context) error {
-	for len(c.soFar()) == 0 {
+// AwaitFirst waits for the first event: the client has found its servers.
+func (c *Client) AwaitFirst(ctx context.Context) error {
+	for len(c.Events()) == 0 {
 		select {
 		case <-ctx.Done():
 			return errors.New("interrupted")
@@ -68,16 +72,16 @@ func (c *client) awaitFirst(ctx context.Context) error {
 	return nil
 }
 
-// finish returns the summary of a client that has ended. Lost calls, for which
+// Finish returns the summary of a client that has ended. Lost calls, for which
 // the client ends with status 1, are no error here.
-func (c *client) finish() (s apps.Summary, err error) {
+func (c *Client) Finish() (s Summary, err error) {
 	err = c.cmd.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if parseErr := apps.ParseSummary(c.output.Bytes(), &s); parseErr != nil {
+	if parseErr := ParseSummary(c.summary, &s); parseErr != nil {
 		return s, errors.Join(parseErr, err)
 	}
-	if s.Lost == 0 && err != nil {
+	if s.Lost == 0 && s.Requests > 0 && err != nil {
 		return s, err
 	}
 	return s, nil
