@@ -13,8 +13,8 @@ import (
 )
 
 // Path returns the path of a built program: rpc_server, rpc_client (Cyclone
-// DDS), fast_rpc_server, fast_rpc_client (Fast DDS), stream_pub or stream_sub
-// (Cyclone DDS).
+// DDS), fast_rpc_server, fast_rpc_client (Fast DDS), stream_pub, stream_sub
+// (Cyclone DDS), udp_rpc_server or udp_rpc_client (plain datagrams).
 func Path(program string) (string, error) {
 	root, err := Root()
 	if err != nil {

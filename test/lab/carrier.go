@@ -91,3 +91,9 @@ func (w *World) Replug(c *Carrier, name string) error {
 	c.Interface = name
 	return w.plug(c, p)
 }
+
+// SetMTU sets the MTU (bytes) of the interfaces at both ends of the carrier's
+// link, so that the kernel says what is too big.
+func (c *Carrier) SetMTU(mtu int) error {
+	return errors.Join(c.robot.SetMTU(c.Interface, mtu), c.far.SetMTU(c.port, mtu))
+}

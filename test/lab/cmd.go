@@ -149,3 +149,6 @@ func (c *Cmd) Stop(grace time.Duration) error {
 			c.cmd.Args[0], c.node.name, grace, c.log.Name()), c.Kill())
 	}
 }
+
+// Args are the program and its arguments.
+func (c *Cmd) Args() []string { return c.cmd.Args }

@@ -1,0 +1,102 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fogplr/fogplr/test/lab"
+	"github.com/fogplr/fogplr/test/scenario"
+	"github.com/fogplr/fogplr/test/tunnels"
+)
+
+// startsIn is how far ahead the start of traces and workloads is set, so that all
+// links know it when it comes.
+const startsIn = 200 * time.Millisecond
+
+// Standing is a scenario's world that is up.
+type Standing struct {
+	Scenario *scenario.Scenario
+	World    *lab.World
+	Tunnel   tunnels.Tunnel
+
+	servers map[string][]*server // by gateway
+}
+
+// Build makes a scenario's nodes and links in a new laboratory.
+func Build(l *lab.Lab, s *scenario.Scenario) (*lab.World, error) {
+	o := lab.Options{Seed: s.Seed}
+	for _, c := range s.Carriers {
+		for _, p := range []*lab.Params{&c.Up, &c.Down} {
+			if p.RTT != nil {
+				rtt := *p.RTT
+				rtt.Seed = s.Seed
+				p.RTT = &rtt
+			}
+		}
+		o.Carriers = append(o.Carriers, c.CarrierOptions)
+	}
+	for _, g := range s.Gateways {
+		o.Gateways = append(o.Gateways, g.Name)
+	}
+	w, err := l.Standard(o)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range s.Carriers {
+		if c.MTU > 0 {
+			if err := w.Robots[0].Carriers[i].SetMTU(c.MTU); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return w, nil
+}
+
+// Up brings the tunnel up over the carriers that are named, or over all.
+func (s *Standing) Up(ctx context.Context, only []string) error {
+	var carriers []*lab.Carrier
+	for _, c := range s.World.Robots[0].Carriers {
+		if len(only) == 0 || slices.Contains(only, c.Interface) {
+			carriers = append(carriers, c)
+		}
+	}
+	if len(carriers) == 0 {
+		return fmt.Errorf("the scenario has none of the carriers %v", only)
+	}
+	if err := s.Tunnel.Start(ctx, s.World, carriers); err != nil {
+		return fmt.Errorf("bring %s up: %w", s.Tunnel.Name(), err)
+	}
+	return nil
+}
+
+// Play starts the traces of all links, at one time shortly after now, and returns
+// when it has come.
+func (s *Standing) Play() (start time.Time, err error) {
+	start = time.Now().Add(startsIn)
+	for _, c := range s.World.Robots[0].Carriers {
+		err = errors.Join(err, c.Link.Play(start))
+	}
+	time.Sleep(time.Until(start))
+	return start, err
+}
+
+func (s *Standing) carrier(name string) (*lab.Carrier, error) {
+	for i, c := range s.Scenario.Carriers { // whose names stay when an interface is renamed
+		if c.Interface == name {
+			return s.World.Robots[0].Carriers[i], nil
+		}
+	}
+	return nil, fmt.Errorf("there is no carrier %s", name)
+}
+
+func (s *Standing) gateway(name string) (*lab.Gateway, error) {
+	for _, g := range s.World.Gateways {
+		if g.Name() == name {
+			return g, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no gateway %s", name)
+}
