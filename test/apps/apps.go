@@ -1,6 +1,6 @@
-// Package apps finds the DDS programs of this directory and reads what they
-// print. The programs are built by `make apps`; each explains its options with
-// --help.
+// Package apps finds the programs of this directory, which speak DDS or plain
+// datagrams, and reads what they print. `make apps` builds them; each explains its
+// options with --help.
 package apps
 
 import (

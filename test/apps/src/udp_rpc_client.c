@@ -1,4 +1,5 @@
 // Calls by datagrams at a steady rate, one to each server: the first reply counts.
+#define _GNU_SOURCE // ppoll
 #include "ledger.h"
 #include "udp.h"
 
