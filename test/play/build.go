@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fogplr/fogplr/test/lab"
@@ -55,16 +54,19 @@ func Build(l *lab.Lab, s *scenario.Scenario) (*lab.World, error) {
 	return w, nil
 }
 
-// Up brings the tunnel up over the carriers that are named, or over all.
+// Up brings the tunnel up over the carriers that are named, in that order, or
+// over all.
 func (s *Standing) Up(ctx context.Context, only []string) error {
-	var carriers []*lab.Carrier
-	for _, c := range s.World.Robots[0].Carriers {
-		if len(only) == 0 || slices.Contains(only, c.Interface) {
+	carriers := s.World.Robots[0].Carriers
+	if len(only) > 0 {
+		carriers = nil
+		for _, name := range only {
+			c, err := s.carrier(name)
+			if err != nil {
+				return err
+			}
 			carriers = append(carriers, c)
 		}
-	}
-	if len(carriers) == 0 {
-		return fmt.Errorf("the scenario has none of the carriers %v", only)
 	}
 	if err := s.Tunnel.Start(ctx, s.World, carriers); err != nil {
 		return fmt.Errorf("bring %s up: %w", s.Tunnel.Name(), err)

@@ -20,7 +20,8 @@ import (
 type Options struct {
 	// Tunnel connects robot and gateways. It is used for this run alone.
 	Tunnel tunnels.Tunnel
-	// Only, when not empty, are the names of the carriers that the tunnel may use.
+	// Only, when not empty, are the names of the carriers that the tunnel may use,
+	// the best one first.
 	Only []string
 	// Log gets a line for each thing that happens.
 	Log io.Writer
