@@ -57,9 +57,10 @@ func verdict(sections []section) string {
 func howToRead() string {
 	return fmt.Sprintf(`All times are in milliseconds. Of 100 calls sorted by latency p90 is the 90th. A
 call that was lost sorts last, so "lost" may stand in place of a quantile. The mean
-counts it as %[1]s ms, and so every answer that took longer. A miss is a
-call without an answer by the deadline, lost ones included. "Longest gap" is the longest
-time in which no answer came. Intervals hold with a confidence of %[2]s.`,
+counts it as %[1]s ms, and so it counts every answer that took longer. A miss is a
+call without an answer by the deadline; lost ones are among them. "Longest gap" is
+the longest time in which no answer came. Intervals hold with a confidence of
+%[2]s.`,
 		millis(lostAs), percent(Confidence))
 }
 
@@ -127,7 +128,7 @@ func megabytes(n uint64) string { return strconv.FormatFloat(float64(n)/1e6, 'f'
 
 // table has a row for each point.
 func (m Misses) table() Table {
-	t := Table{{"", m.Number, "calls", "missed", "share", "interval of the share", "predicted", "missed, if so", "as predicted"}}
+	t := Table{{"", m.Number, "calls", "missed", "share", "interval of the share", "predicted", "expected to miss", "as predicted"}}
 	for _, c := range m.Curves {
 		for _, p := range c.Points {
 			lo, hi := p.Interval()
@@ -163,7 +164,7 @@ func writeTable(b *bytes.Buffer, t Table) {
 		for c := range columns {
 			cell := ""
 			if c < len(row) {
-				cell = strings.ReplaceAll(oneLine(row[c]), "|", `\|`)
+				cell = strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(oneLine(row[c]))
 			}
 			fmt.Fprintf(b, " %s |", cell)
 		}

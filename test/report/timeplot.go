@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -208,6 +209,6 @@ func (f *figure) explainEvents(events []Event) {
 			f.explain(fmt.Sprintf("and %d more", len(events)-i), line(guide))
 			return
 		}
-		f.explain(fmt.Sprintf("at %s s: %s", decimal(e.At, time.Second, 1), e.Text), line(guide))
+		f.explain(fmt.Sprintf("at %s s: %s", strconv.FormatFloat(e.At.Round(time.Millisecond).Seconds(), 'f', -1, 64), e.Text), line(guide))
 	}
 }

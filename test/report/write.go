@@ -255,10 +255,17 @@ func (s section) json() jsonPart {
 
 func (p Point) json() jsonPoint {
 	out := jsonPoint{Number: p.Number, Calls: p.Calls, Missed: p.Missed, Share: p.Share(), Predicted: p.Predicted}
-	out.Interval[0], out.Interval[1] = p.Interval()
+	lo, hi := p.Interval()
+	out.Interval = [2]float64{rounded(lo), rounded(hi)}
 	if p.Predicted != nil {
 		lo, hi := p.Expected()
 		out.Expected, out.Agrees = &[2]int{lo, hi}, new(p.Agrees())
 	}
 	return out
+}
+
+// rounded to nine digits, which no machine's arithmetic changes.
+func rounded(x float64) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 9, 64), 64) // what it wrote itself
+	return y
 }
