@@ -122,6 +122,9 @@ func (f *figure) svg() ([]byte, error) {
 		legend = f.legend.Rectangle(draw.Canvas{})
 	}
 	width := max(figureWidth, legend.Size().X+4*margin)
+	for _, p := range f.panels {
+		width = max(width, p.Title.TextStyle.Width(p.Title.Text)+14*margin) // numbers and names stand beside it
+	}
 	title.XAlign, title.YAlign = draw.XCenter, draw.YTop
 	heading := wrap(title, f.title, width-2*margin)
 	top := title.Rectangle(heading).Size().Y + 2*margin

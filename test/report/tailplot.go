@@ -83,6 +83,7 @@ func later(ms []float64, n int, low, high float64) plotter.XYs {
 type view struct {
 	what, side string
 	lost       string // where to see the lost calls
+	endsAtNone bool   // the line ends where no later call is left
 	// axis sets up the vertical axis, told the largest number of calls, and
 	// returns what to draw of a share of later calls.
 	axis func(y *plot.Axis, most int) func(later float64) float64
@@ -92,9 +93,10 @@ type view struct {
 // logarithmic.
 func tailPlot(e Experiment) *figure {
 	return distribution(e, view{
-		what: "share of calls that took longer than a time",
-		side: "share of calls that took longer",
-		lost: "where a line stays level to the right end, that share was lost",
+		what:       "share of calls that took longer than a time",
+		side:       "share of calls that took longer",
+		lost:       "where a line stays level to the right end, that share was lost",
+		endsAtNone: true,
 		axis: func(y *plot.Axis, most int) func(float64) float64 {
 			floor := 0.5 / float64(max(most, 5))
 			y.Scale = plot.LogScale{}
@@ -144,6 +146,9 @@ func distribution(e Experiment, v view) *figure {
 			continue
 		}
 		points := later(s.answered(), len(s.Latency), low, high)
+		if n := len(points); v.endsAtNone && points[n-1].Y == 0 {
+			points = points[:n-1]
+		}
 		for k := range points {
 			points[k].Y = value(points[k].Y)
 		}
