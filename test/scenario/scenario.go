@@ -12,11 +12,13 @@ import (
 // Scenario is one file.
 type Scenario struct {
 	File string // empty for one that was built in
+	// Name is made of letters, digits, '-', '_' and '.'; the file's name unless it says
+	// another.
 	Name string
 	Seed uint64
 	// Duration is how long the workloads run, and so how long traces play.
 	Duration  time.Duration
-	Robot     string // lines for the top of robot.toml
+	Robot     string // lines for the top of robot.toml, the last one ended
 	Carriers  []Carrier
 	Gateways  []Gateway
 	Faults    []Fault // by time
@@ -76,8 +78,10 @@ const (
 type Fault struct {
 	At   time.Duration // since the start of the workloads
 	Kind Kind
-	For  time.Duration // when it is undone; 0 for never
-	// Carrier or Gateway is what it happens to, by name; the robot needs neither.
+	// For is when it is undone, after At; 0 for never, or for a kind that undoes itself.
+	For time.Duration
+	// Carrier or Gateway is what it happens to, by name; the robot needs neither. A
+	// carrier is called by its first name even when As has given it another.
 	Carrier, Gateway string
 	Direction        Direction // of a black hole
 	As               string    // new name of a replugged interface; empty for the old one
@@ -85,7 +89,7 @@ type Fault struct {
 
 // Workload types.
 const (
-	RPC     = "rpc"     // calls over real DDS, with the ROS 2 service mapping
+	RPC     = "rpc"     // calls over real DDS, with the ROS 2 service mapping, or by datagrams
 	Stream  = "stream"  // a topic from the robot to the gateways
 	DDSPerf = "ddsperf" // Cyclone's own measuring tool, ping against pong
 	Iperf3  = "iperf3"  // TCP or UDP from the robot to one gateway
@@ -97,7 +101,7 @@ const (
 type Workload struct {
 	Name string
 	Type string
-	// Vendor of DDS for rpc: cyclone or fast.
+	// Vendor of DDS for rpc: cyclone or fast; or udp for plain datagrams.
 	Vendor string
 	// Rate is in calls or samples a second.
 	Rate float64
