@@ -7,13 +7,14 @@ export GOFLAGS ?= -buildvcs=false
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build apps needs demo check test test-long bench-speed install uninstall clean
+.PHONY: help build apps needs demo check test test-long bench bench-speed peers install uninstall clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST)
 
-build: ## build bin/fogplr, one static binary
+build: ## build bin/fogplr, one static binary, and the laboratory bin/fogplr-lab
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/fogplr ./cmd/fogplr
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/fogplr-lab ./test/fogplr-lab
 
 apps: needs ## build the DDS programs of the tests and the demo
 	$(MAKE) -C test/apps
@@ -41,8 +42,13 @@ test: build apps check ## all tests, under 15 minutes (root)
 test-long: build apps ## long campaigns, about an hour (root)
 	go test -tags long -timeout 90m -p 1 -run Long ./...
 
-bench-speed: build ## TCP through fogplr and through plain wireguard-go, in turn (root)
+peers: ## build what fogplr is compared with
 	go build -o bin/wireguard-go golang.zx2c4.com/wireguard
+
+bench: build apps peers ## drives, replicas, failures: against the ideal and others, 40 minutes (root; BENCH=flags)
+	bin/fogplr-lab bench $(BENCH)
+
+bench-speed: build peers ## TCP through fogplr and through plain wireguard-go, in turn (root)
 	go run ./test/speed --check $(if $(JSON),--json $(JSON))
 
 # It does not build: root's PATH may lack Go, and root should not write here.

@@ -22,6 +22,7 @@ type Standing struct {
 	Tunnel   tunnels.Tunnel
 
 	servers map[string][]*server // by gateway
+	calling []*job               // that make calls
 }
 
 // Build makes a scenario's nodes and links in a new laboratory.
@@ -83,6 +84,20 @@ func (s *Standing) Play() (start time.Time, err error) {
 	}
 	time.Sleep(time.Until(start))
 	return start, err
+}
+
+// Whole waits until the tunnel is as it was before anything failed and every
+// server answers calls again.
+func (s *Standing) Whole(ctx context.Context) error {
+	if err := s.Tunnel.Whole(ctx); err != nil {
+		return err
+	}
+	for _, j := range s.calling {
+		if err := j.answered(ctx, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Standing) carrier(name string) (*lab.Carrier, error) {

@@ -33,6 +33,20 @@ func Describe(f *scenario.Fault) string {
 	return text
 }
 
+// Suffer makes a fault happen and, when its time is over, undoes it, where it can
+// be undone. One without an end stays. When ctx ends early it is undone, too.
+func (s *Standing) Suffer(ctx context.Context, f *scenario.Fault) error {
+	undo, err := s.Inject(ctx, f)
+	if err != nil || f.For == 0 || undo == nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(f.For):
+	}
+	return undo(ctx)
+}
+
 // Inject makes a fault happen and returns how it is undone, nil if it cannot be.
 func (s *Standing) Inject(ctx context.Context, f *scenario.Fault) (undo func(context.Context) error, err error) {
 	switch {

@@ -25,6 +25,9 @@ type Options struct {
 	Only []string
 	// Log gets a line for each thing that happens.
 	Log io.Writer
+	// Instead, when set, is called in the place of the scenario's faults, and the run
+	// lasts until it returns.
+	Instead func(context.Context, *Standing) error
 }
 
 // Run runs a scenario. It is an error when the scenario could not be carried out;
@@ -81,7 +84,8 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 			return nil, fmt.Errorf("workload %s: %w", j.w.Name, err)
 		}
 	}
-	if err := r.suffer(ctx); err != nil {
+	duration, err := r.meanwhile(ctx)
+	if err != nil {
 		return nil, err
 	}
 	after, err := r.counters()
@@ -90,10 +94,10 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	}
 	result := &Result{
 		Scenario: r.Scenario.Name, Tunnel: r.o.Tunnel.Name(), Seed: r.Scenario.Seed, Start: r.start,
-		Duration: r.Scenario.Duration, Carriers: difference(after, before), Work: []Work{},
+		Duration: duration, Carriers: difference(after, before), Work: []Work{},
 	}
 	for _, j := range append(early, late...) {
-		work, err := j.end(ctx, r.start)
+		work, err := j.end(ctx, r.start, duration)
 		if err != nil {
 			return nil, fmt.Errorf("workload %s: %w", j.w.Name, err)
 		}
@@ -103,27 +107,21 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	return result, r.Tunnel.Stop()
 }
 
-// suffer lets faults happen until the scenario's end.
-func (r *run) suffer(ctx context.Context) error {
+// meanwhile lets things fail until the run's end, and returns how long it was.
+func (r *run) meanwhile(ctx context.Context) (time.Duration, error) {
+	if r.o.Instead != nil {
+		err := r.o.Instead(ctx, r.Standing)
+		return time.Since(r.start), err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	r.later(ctx, group, r.Scenario.Duration, func() error { return nil })
 	for _, f := range append(pauses(r.Scenario), r.Scenario.Faults...) {
 		r.later(ctx, group, f.At, func() error {
 			r.say("%s", Describe(&f))
-			undo, err := r.Inject(ctx, &f)
-			if err != nil || f.For == 0 || undo == nil {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(f.For):
-			}
-			r.say("over: %s", Describe(&f))
-			return undo(ctx)
+			return r.Suffer(ctx, &f)
 		})
 	}
-	return group.Wait()
+	return r.Scenario.Duration, group.Wait()
 }
 
 func (r *run) later(ctx context.Context, group *errgroup.Group, at time.Duration, f func() error) {

@@ -96,6 +96,9 @@ func (s *Standing) jobs() (early, late []*job, err error) {
 		if err := j.plan(); err != nil {
 			return nil, nil, fmt.Errorf("workload %s: %w", w.Name, err)
 		}
+		if w.Type == scenario.RPC {
+			s.calling = append(s.calling, j)
+		}
 		if w.Type == scenario.RPC || w.Type == scenario.Stream {
 			early = append(early, j)
 		} else {
@@ -208,8 +211,39 @@ func (j *job) addresses() string {
 	return strings.Join(all, ",")
 }
 
+// answersWithin is how long a server that is back may take until it answers: its
+// DDS and the client's have to find each other.
+const answersWithin = 30 * time.Second
+
+// answered waits until every server has answered a call made after since.
+func (j *job) answered(ctx context.Context, since time.Time) error {
+	after := float64(since.UnixNano()) / 1e9
+	for end := time.Now().Add(answersWithin); ; {
+		missing := map[string]bool{}
+		for _, g := range j.on {
+			missing[g.Name()] = true
+		}
+		for _, e := range j.calls.Events() {
+			if e.T > after {
+				delete(missing, e.By)
+			}
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("workload %s: no answer from %v within %v", j.w.Name, missing, answersWithin)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // end ends the programs and returns what came of the workload.
-func (j *job) end(ctx context.Context, start time.Time) (*Work, error) {
+func (j *job) end(ctx context.Context, start time.Time, duration time.Duration) (*Work, error) {
 	work := &Work{Name: j.w.Name, Type: j.w.Type}
 	if j.calls != nil { // calls made shortly before the end may still be answered
 		select {
@@ -217,7 +251,7 @@ func (j *job) end(ctx context.Context, start time.Time) (*Work, error) {
 			return nil, ctx.Err()
 		case <-j.cmd.Done():
 			return nil, fmt.Errorf("its client ended early: %w", j.cmd.Wait())
-		case <-time.After(time.Until(start.Add(j.Scenario.Duration + j.w.LostAfter + time.Second))):
+		case <-time.After(time.Until(start.Add(duration + j.w.LostAfter + time.Second))):
 		}
 	}
 	if j.cmd != nil {
@@ -235,7 +269,7 @@ func (j *job) end(ctx context.Context, start time.Time) (*Work, error) {
 		if _, err := j.calls.Finish(); err != nil {
 			return nil, err
 		}
-		work.Calls = callsOf(j.calls.Events(), start, j.Scenario.Duration)
+		work.Calls = callsOf(j.calls.Events(), start, duration)
 	case scenario.Stream:
 		work.Streams = map[string]apps.StreamSummary{}
 		for name, v := range j.servers {

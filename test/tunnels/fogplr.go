@@ -29,6 +29,7 @@ type fogplr struct {
 	program   string
 	addresses map[*lab.Node]netip.Addr
 	fleet     *deploy.Fleet
+	robot     *deploy.Member
 	running   map[*lab.Node]bool
 }
 
@@ -61,7 +62,8 @@ func (t *fogplr) Start(ctx context.Context, w *lab.World, carriers []*lab.Carrie
 	if err := t.start(ctx, node); err != nil {
 		return err
 	}
-	return t.awaitPaths(ctx, t.fleet.Member(robot.Name))
+	t.robot = t.fleet.Member(robot.Name)
+	return t.awaitPaths(ctx)
 }
 
 // prefix is a node's address as deploy wants it.
@@ -82,23 +84,33 @@ func (t *fogplr) start(ctx context.Context, n *lab.Node) error {
 	return t.fleet.Member(n.Name()).Start(ctx)
 }
 
-func (t *fogplr) awaitPaths(ctx context.Context, robot *deploy.Member) error {
+func (t *fogplr) awaitPaths(ctx context.Context) error {
 	began := time.Now()
 	return await(ctx, func() error {
-		s, err := robot.Status(ctx)
+		s, err := t.robot.Status(ctx)
 		switch {
 		case err != nil:
-			return fmt.Errorf("the robot's daemon does not answer (its log is %s): %w", robot.Log(), err)
+			return fmt.Errorf("the robot's daemon does not answer (its log is %s): %w", t.robot.Log(), err)
 		case deploy.AllUp(s):
 			return nil
 		}
 		if peer := unreached(s); peer != "" {
-			return fmt.Errorf("no path to gateway %s came up (the robot's log is %s)", peer, robot.Log())
+			return fmt.Errorf("no path to gateway %s came up (the robot's log is %s)", peer, t.robot.Log())
 		}
 		if time.Since(began) < fullTime {
 			return errors.New("not all paths are up")
 		}
 		return nil
+	})
+}
+
+func (t *fogplr) Whole(ctx context.Context) error {
+	return await(ctx, func() error {
+		s, err := t.robot.Status(ctx)
+		if err == nil && !deploy.AllUp(s) {
+			err = fmt.Errorf("not all paths came up again (the robot's log is %s)", t.robot.Log())
+		}
+		return err
 	})
 }
 

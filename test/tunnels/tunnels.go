@@ -39,6 +39,8 @@ type Tunnel interface {
 	Kill(node *lab.Node) error
 	Restart(ctx context.Context, node *lab.Node) error
 	Pause(node *lab.Node, stopped bool) error
+	// Whole waits until every path that the tunnel knows of works.
+	Whole(ctx context.Context) error
 	// Stop ends everything, also after a Start that failed, so that another tunnel
 	// can be started in the same world.
 	Stop() error
