@@ -286,10 +286,10 @@ func (t *wireguard) Pause(n *lab.Node, stopped bool) error {
 	return errors.Join(errs...)
 }
 
-// Stop also removes the host routes.
 // Whole does not wait: nothing tells whether WireGuard works.
 func (t *wireguard) Whole(context.Context) error { return nil }
 
+// Stop also removes the host routes.
 func (t *wireguard) Stop() error {
 	if t.world == nil {
 		return nil
