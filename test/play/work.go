@@ -250,18 +250,11 @@ func (j *job) end(ctx context.Context, start time.Time, duration time.Duration) 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-j.cmd.Done():
-			return nil, fmt.Errorf("its client ended early: %w", j.cmd.Wait())
 		case <-time.After(time.Until(start.Add(duration + j.w.LostAfter + time.Second))):
 		}
 	}
 	if j.cmd != nil {
-		ended := j.cmd.Stop
-		if j.calls == nil && j.w.Type != scenario.Stream {
-			ended = j.finish
-		}
-		if err := ended(endsWithin); err != nil && j.calls == nil {
-			work.Failed = err.Error()
-		}
+		work.Failed = j.finish()
 		work.Output = j.output.String()
 	}
 	switch j.w.Type {
@@ -285,12 +278,26 @@ func (j *job) end(ctx context.Context, start time.Time, duration time.Duration) 
 	return work, nil
 }
 
-// finish waits for a program that ends by itself with the scenario.
-func (j *job) finish(patience time.Duration) error {
+// finish ends the client, or waits for one that ends by itself with the scenario,
+// and says how it ended if that was not well.
+func (j *job) finish() string {
+	switch j.w.Type {
+	case scenario.RPC, scenario.Stream, scenario.ROS2: // they go on for ever
+		select {
+		case <-j.cmd.Done():
+			return fmt.Sprintf("it ended early: %v", j.cmd.Wait())
+		default:
+			_ = j.cmd.Stop(endsWithin) // lost calls and the signal make its status
+			return ""
+		}
+	}
 	select {
 	case <-j.cmd.Done():
-		return j.cmd.Wait()
-	case <-time.After(patience):
-		return j.cmd.Stop(patience)
+	case <-time.After(endsWithin):
+		_ = j.cmd.Stop(endsWithin)
 	}
+	if err := j.cmd.Wait(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
