@@ -6,9 +6,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fogplr/fogplr/internal/keys"
+	"github.com/fogplr/fogplr/internal/tables"
 	"github.com/fogplr/fogplr/replicate"
 )
 
@@ -65,33 +67,41 @@ type RobotPeer struct {
 	CarrierKeys []keys.Public
 }
 
+// Problem is one thing that is wrong in a configuration file, and Error all of
+// them.
+type (
+	Problem = tables.Problem
+	Error   = tables.Error
+)
+
+const fileExpected = "a configuration file (`fogplr init` writes one)"
+
 // LoadRobot reads a robot.toml. Its error is an *Error with every problem of
 // the file. It does not read the private key.
 func LoadRobot(file string) (*Robot, error) {
-	return readDocument(file).robot()
+	return robot(tables.Read(file, maxFile, fileExpected))
 }
 
 // ParseRobot is LoadRobot for a text that is not in file yet.
 func ParseRobot(file, text string) (*Robot, error) {
-	d := &document{file: file}
-	d.parse([]byte(text))
-	return d.robot()
+	return robot(tables.Parse(file, text, maxFile))
 }
 
-func (d *document) robot() (*Robot, error) {
-	d.foreign = map[string]string{"robot": "gateway.toml", "listen_port": "gateway.toml"}
-	if err := d.err(); err != nil {
+func robot(t *tables.Table, err error) (*Robot, error) {
+	if err != nil {
 		return nil, err
 	}
-	t := d.top()
 	var r Robot
-	r.Node = t.node(RobotSocket)
-	t.privateKeyFile(&r.Node)
-	r.Deadline = t.deadline()
-	r.Carriers = t.carriers(r.Interface)
-	r.Gateways = t.gateways(&r.Node)
-	t.finish()
-	if err := d.err(); err != nil {
+	r.Node = node(t, RobotSocket)
+	privateKeyFile(t, &r.Node)
+	r.Deadline = deadline(t)
+	r.Carriers = carriers(t, r.Interface)
+	r.Gateways = gateways(t, &r.Node)
+	for _, key := range []string{"robot", "listen_port"} {
+		t.Reject(key, "a key that belongs in gateway.toml", t.Known())
+	}
+	t.Finish()
+	if err := t.Err(); err != nil {
 		return nil, err
 	}
 	return &r, nil
@@ -100,33 +110,35 @@ func (d *document) robot() (*Robot, error) {
 // LoadGateway reads a gateway.toml. Its error is an *Error with every problem
 // of the file. It does not read the private key.
 func LoadGateway(file string) (*Gateway, error) {
-	return readDocument(file).gateway()
+	return gateway(tables.Read(file, maxFile, fileExpected))
 }
 
 // ParseGateway is LoadGateway for a text that is not in file yet.
 func ParseGateway(file, text string) (*Gateway, error) {
-	d := &document{file: file}
-	d.parse([]byte(text))
-	return d.gateway()
+	return gateway(tables.Parse(file, text, maxFile))
 }
 
-func (d *document) gateway() (*Gateway, error) {
-	d.foreign = map[string]string{"gateway": "robot.toml", "carrier": "robot.toml", "deadline": "robot.toml"}
-	if err := d.err(); err != nil {
+func gateway(t *tables.Table, err error) (*Gateway, error) {
+	if err != nil {
 		return nil, err
 	}
-	t := d.top()
 	var g Gateway
-	g.Node = t.node(GatewaySocket)
-	t.privateKeyFile(&g.Node)
-	g.ListenPort = uint16(t.number("listen_port", 1, 65535, DefaultListenPort))
-	g.Robots = t.robots(&g.Node)
-	t.finish()
-	if err := d.err(); err != nil {
+	g.Node = node(t, GatewaySocket)
+	privateKeyFile(t, &g.Node)
+	g.ListenPort = uint16(integer(t, "listen_port", 1, 65535, DefaultListenPort))
+	g.Robots = robots(t, &g.Node)
+	for _, key := range robotKeys {
+		t.Reject(key, "a key that belongs in robot.toml", t.Known())
+	}
+	t.Finish()
+	if err := t.Err(); err != nil {
 		return nil, err
 	}
 	return &g, nil
 }
+
+// robotKeys are the keys that only a robot.toml has.
+var robotKeys = []string{"carrier", "gateway", "deadline"}
 
 // Warning returns a plain sentence about what is allowed and yet hardly meant,
 // or nothing.
@@ -141,21 +153,19 @@ func (g *Gateway) Warning() string {
 // either. It looks at nothing else, so it needs no key, and a mistake in a peer
 // does not matter. Its error is an *Error.
 func LoadNode(file string) (*Node, error) {
-	d := readDocument(file)
-	if err := d.err(); err != nil {
+	t, err := tables.Read(file, maxFile, fileExpected)
+	if err != nil {
 		return nil, err
 	}
 	socket := GatewaySocket
-	for _, key := range []string{"carrier", "gateway", "deadline"} {
-		if _, ok := d.root[key]; ok {
-			socket = RobotSocket
-		}
+	if slices.ContainsFunc(robotKeys, t.Has) {
+		socket = RobotSocket
 	}
-	node := d.top().node(socket)
-	if err := d.err(); err != nil {
+	n := node(t, socket)
+	if err := t.Err(); err != nil {
 		return nil, err
 	}
-	return &node, nil
+	return &n, nil
 }
 
 // peerKey is where a peer's public key stands.
@@ -170,10 +180,10 @@ type peerKey struct {
 func (n *Node) ReadKey() (key keys.Private, warning string, err error) {
 	key, warning, err = keys.ReadPrivate(n.PrivateKeyFile)
 	if err != nil {
-		return key, "", &Error{Problems: []Problem{{
+		return key, "", tables.Join(Problem{
 			File: n.File, Line: n.keyLine, Key: "private_key_file",
 			Found: fmt.Sprintf("no usable key (%v)", err), Expected: "the file of this node's private key",
-		}}}
+		})
 	}
 	if err := n.checkPeers(key); err != nil {
 		return key, "", err
@@ -191,13 +201,13 @@ func (n *Node) checkPeers(key keys.Private) error {
 	for slot, k := range keys.CarrierPublicKeys(key) {
 		own[k] = fmt.Sprintf("this node's own carrier key of slot %d", slot)
 	}
-	d := document{file: n.File}
+	var wrong []Problem
 	for k, what := range own {
 		if p, taken := n.peerKeys[k]; taken {
-			d.report(p.line, p.title, what, "a key of the other machine")
+			wrong = append(wrong, Problem{File: n.File, Line: p.line, Key: p.title, Found: what, Expected: "a key of the other machine"})
 		}
 	}
-	return d.err()
+	return tables.Join(wrong...)
 }
 
 // TakeOver copies from fresh what a running daemon takes over of a changed
@@ -206,55 +216,51 @@ func (n *Node) TakeOver(fresh *Node) {
 	n.LogLevel, n.keyLine, n.peerKeys = fresh.LogLevel, fresh.keyLine, fresh.peerKeys
 }
 
-func (t *table) node(socket string) Node {
-	n := Node{File: t.doc.file}
-	n.Name = t.name()
-	n.Addresses = t.prefixes()
+func node(t *tables.Table, socket string) Node {
+	n := Node{File: t.File(), Interface: DefaultInterface}
+	t.Need("name", tables.NameExpected)
+	n.Name, _ = t.Name("name")
+	n.Addresses = prefixes(t)
 	if len(n.Addresses) > 0 {
 		n.Number, _ = replicate.NodeOf(n.Addresses[0]) // checked by prefixes
 	}
-	n.Interface = DefaultInterface
-	if s, ok := t.text("interface", interfaceExpected); ok {
-		t.checkInterface("interface", s)
+	if s, ok := t.Interface("interface"); ok {
 		n.Interface = s
 	}
-	n.MTU = int(t.number("mtu", minMTU, maxMTU, DefaultMTU))
+	n.MTU = int(integer(t, "mtu", minMTU, maxMTU, DefaultMTU))
 	for _, p := range n.Addresses {
 		if p.Addr().Is6() && n.MTU < minMTU6 {
-			t.fail("mtu", show(int64(n.MTU)), fmt.Sprintf("at least %d, since this node has the IPv6 address %v", minMTU6, p.Addr()))
+			t.Wrong("mtu", fmt.Sprintf("at least %d, since this node has the IPv6 address %v", minMTU6, p.Addr()))
 			break
 		}
 	}
-	n.ControlSocket = t.filePath("control_socket", socket)
+	n.ControlSocket = filePath(t, "control_socket", socket)
 	if len(n.ControlSocket) > maxSocket {
-		t.fail("control_socket", fmt.Sprintf("a path of %d characters", len(n.ControlSocket)), fmt.Sprintf("at most %d, the limit of the kernel", maxSocket))
+		t.Fail("control_socket", fmt.Sprintf("a path of %d characters", len(n.ControlSocket)), fmt.Sprintf("at most %d, the limit of the kernel", maxSocket))
 	}
-	n.StateDir = t.filePath("state_dir", DefaultStateDir)
-	n.LogLevel = t.logLevel()
+	n.StateDir = filePath(t, "state_dir", DefaultStateDir)
+	n.LogLevel = logLevel(t)
 	return n
 }
 
 // filePath returns the path of key, which is relative to the file's directory, or
 // otherwise when it is absent.
-func (t *table) filePath(key, otherwise string) string {
+func filePath(t *tables.Table, key, otherwise string) string {
 	const expected = "a path in quotes"
-	s, ok := t.text(key, expected)
+	s, ok := t.Text(key, expected)
 	if !ok {
 		return otherwise
 	}
 	if s == "" {
-		t.fail(key, show(s), expected)
+		t.Wrong(key, expected)
 		return otherwise
 	}
-	if !filepath.IsAbs(s) {
-		s = filepath.Join(filepath.Dir(t.doc.file), s)
-	}
-	return s
+	return t.Locate(s)
 }
 
-func (t *table) privateKeyFile(n *Node) {
-	n.PrivateKeyFile = t.filePath("private_key_file", "")
-	n.keyLine = t.line("private_key_file")
+func privateKeyFile(t *tables.Table, n *Node) {
+	n.PrivateKeyFile = filePath(t, "private_key_file", "")
+	n.keyLine = t.LineOf("private_key_file")
 	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
 		c := filepath.Join(dir, "node.key")
 		if _, err := os.Stat(c); err == nil {
@@ -262,7 +268,5 @@ func (t *table) privateKeyFile(n *Node) {
 			return
 		}
 	}
-	if _, set := t.m["private_key_file"]; !set {
-		t.missing("private_key_file", `the file of this node's private key, such as "node.key"`)
-	}
+	t.Need("private_key_file", `the file of this node's private key, such as "node.key"`)
 }

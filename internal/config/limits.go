@@ -23,9 +23,6 @@ const (
 	// maxFile is the largest configuration file, in bytes: room for maxPeers
 	// robots with eight keys and comments each.
 	maxFile = 4 << 20
-	// maxProblems bounds the problems reported of one file: more than a person
-	// mends before trying again.
-	maxProblems = 50
 	// maxAddresses is the number of overlay addresses of one node: one or two
 	// of each family.
 	maxAddresses = 8
@@ -36,10 +33,6 @@ const (
 	maxGateways = 16
 	// maxPeers bounds the robots of a gateway.
 	maxPeers = 4096
-	// maxName is the longest node name in bytes, as for a DNS label.
-	maxName = 63
-	// maxInterface is the longest interface name in bytes (IFNAMSIZ - 1).
-	maxInterface = 15
 	// maxSocket is the longest path of a Unix socket in bytes (sun_path - 1).
 	maxSocket = 107
 

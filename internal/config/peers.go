@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/fogplr/fogplr/internal/keys"
+	"github.com/fogplr/fogplr/internal/tables"
 	"github.com/fogplr/fogplr/replicate"
 )
 
@@ -23,21 +24,22 @@ func (c claims) claim(kind, what, owner string) (other string) {
 	return ""
 }
 
-func (t *table) carriers(tun string) []string {
+func carriers(t *tables.Table, tun string) []string {
+	t.NeedTables("carrier", "a table [[carrier]] with interface = \"NAME\" for each uplink")
 	taken := claims{}
 	var out []string
-	for _, c := range t.tables("carrier", maxCarriers, "a table [[carrier]] with interface = \"NAME\" for each uplink") {
-		s, ok := c.require("interface", interfaceExpected)
-		c.finish()
+	for _, c := range t.Tables("carrier", 1, maxCarriers) {
+		c.Need("interface", tables.InterfaceExpected)
+		s, ok := c.Interface("interface")
+		c.Finish()
 		if !ok {
 			continue
 		}
-		c.checkInterface("interface", s)
 		if s == tun {
-			c.fail("interface", show(s), fmt.Sprintf("an uplink; %s is the overlay's own interface", tun))
+			c.Wrong("interface", fmt.Sprintf("an uplink; %s is the overlay's own interface", tun))
 		}
-		if other := taken.claim("interface", s, c.owner); other != "" {
-			c.fail("interface", fmt.Sprintf("%q, which %s has already", s, other), "an interface of its own for every carrier")
+		if other := taken.claim("interface", s, c.Owner); other != "" {
+			c.Fail("interface", fmt.Sprintf("%q, which %s has already", s, other), "an interface of its own for every carrier")
 		}
 		out = append(out, s)
 	}
@@ -52,42 +54,42 @@ type peerBase struct {
 
 // peer reads the common part of a peer's table and checks it against taken,
 // which has what self claims.
-func (t *table) peer(kind string, self *Node, taken claims) peerBase {
+func peer(t *tables.Table, kind string, self *Node, taken claims) peerBase {
 	var p peerBase
-	p.name = t.name()
-	if validName(p.name) {
-		where := t.doc.lines[t.path]
-		if other := taken.claim("name", p.name, fmt.Sprintf("the %s of line %d", kind, where)); other != "" {
-			t.fail("name", fmt.Sprintf("%q, which %s has already", p.name, other), "a name of its own for every "+kind)
+	t.Need("name", tables.NameExpected)
+	if name, ok := t.Name("name"); ok {
+		p.name = name
+		if other := taken.claim("name", p.name, fmt.Sprintf("the %s of line %d", kind, t.Line)); other != "" {
+			t.Fail("name", fmt.Sprintf("%q, which %s has already", p.name, other), "a name of its own for every "+kind)
 		}
-		t.owner = fmt.Sprintf("%s %q", kind, p.name)
+		t.Owner = fmt.Sprintf("%s %q", kind, p.name)
 	}
-	for _, it := range t.texts("address", plainExpected, maxAddresses) {
-		a, complaint := parsePlain(it.value, self.Addresses)
+	for _, it := range texts(t, "address", plainExpected, maxAddresses) {
+		a, complaint := parsePlain(it.Text, self.Addresses)
 		if complaint != "" {
-			t.failAt(it.line, "address", show(it.value), complaint)
+			t.FailAt(it.Line, "address", tables.Show(it.Text), complaint)
 			continue
 		}
-		if other := taken.claim("address", a.String(), t.owner); other != "" {
-			t.failAt(it.line, "address", fmt.Sprintf("%q, which %s has already", it.value, other), "an address of its own for every node")
+		if other := taken.claim("address", a.String(), t.Owner); other != "" {
+			t.FailAt(it.Line, "address", fmt.Sprintf("%q, which %s has already", it.Text, other), "an address of its own for every node")
 			continue
 		}
 		p.addresses = append(p.addresses, a)
 	}
 	if len(p.addresses) > 0 {
-		t.claimNumber(p.addresses[0], self.Addresses, taken)
+		claimNumber(t, p.addresses[0], self.Addresses, taken)
 	}
 	return p
 }
 
 // claimNumber claims the node number of a peer whose first address is a.
-func (t *table) claimNumber(a netip.Addr, overlay []netip.Prefix, taken claims) {
+func claimNumber(t *tables.Table, a netip.Addr, overlay []netip.Prefix, taken claims) {
 	n, err := replicate.NodeOf(within(a, overlay))
 	if err != nil {
 		return // reported already: the overlay is not known, or parsePlain said it
 	}
-	if other := taken.claim("node", fmt.Sprint(n), t.owner); other != "" {
-		t.fail("address", fmt.Sprintf("%v, which means node number %d, and %s has that number already", a, n, other),
+	if other := taken.claim("node", fmt.Sprint(n), t.Owner); other != "" {
+		t.Fail("address", fmt.Sprintf("%v, which means node number %d, and %s has that number already", a, n, other),
 			"a first address whose host part (at most its last 24 bits) differs from every other node's")
 	}
 }
@@ -139,39 +141,40 @@ func selfClaims(self *Node) claims {
 	return taken
 }
 
-func (t *table) gateways(self *Node) []GatewayPeer {
+func gateways(t *tables.Table, self *Node) []GatewayPeer {
+	t.NeedTables("gateway", "here the [[gateway]] block that `fogplr init gateway` prints on each gateway")
 	taken := selfClaims(self)
 	var out []GatewayPeer
-	for _, g := range t.tables("gateway", maxGateways, "here the [[gateway]] block that `fogplr init gateway` prints on each gateway") {
-		base := g.peer("gateway", self, taken)
+	for _, g := range t.Tables("gateway", 1, maxGateways) {
+		base := peer(g, "gateway", self, taken)
 		p := GatewayPeer{Name: base.name, Addresses: base.addresses}
 		const expected = "the gateway's public key, 44 characters, as `fogplr pubkey` prints it"
-		if s, ok := g.require("public_key", expected); ok {
-			p.PublicKey = g.publicKey("public_key", item{s, g.line("public_key")}, expected, taken, self)
+		if s, ok := g.Require("public_key", expected); ok {
+			p.PublicKey = publicKey(g, "public_key", tables.Item{Text: s, Line: g.LineOf("public_key")}, expected, taken, self)
 		}
-		p.Endpoint = g.endpoint(self.Addresses)
+		p.Endpoint = endpoint(g, self.Addresses)
 		if p.Endpoint.IsValid() {
-			if other := taken.claim("endpoint", p.Endpoint.String(), g.owner); other != "" {
-				g.fail("endpoint", fmt.Sprintf("%v, which %s has already", p.Endpoint, other), "an endpoint of its own for every gateway")
+			if other := taken.claim("endpoint", p.Endpoint.String(), g.Owner); other != "" {
+				g.Fail("endpoint", fmt.Sprintf("%v, which %s has already", p.Endpoint, other), "an endpoint of its own for every gateway")
 			}
 		}
-		g.finish()
+		g.Finish()
 		out = append(out, p)
 	}
 	return out
 }
 
-func (t *table) robots(self *Node) []RobotPeer {
+func robots(t *tables.Table, self *Node) []RobotPeer {
 	taken := selfClaims(self)
 	var out []RobotPeer
-	for _, r := range t.tables("robot", maxPeers, "") {
-		base := r.peer("robot", self, taken)
+	for _, r := range t.Tables("robot", 0, maxPeers) {
+		base := peer(r, "robot", self, taken)
 		p := RobotPeer{Name: base.name, Addresses: base.addresses}
 		const expected = "a list of up to 8 public keys, as `fogplr pubkey --robot` prints it"
-		for _, it := range r.texts("carrier_keys", expected, maxCarriers) {
-			p.CarrierKeys = append(p.CarrierKeys, r.publicKey("carrier_keys", it, "a public key, 44 characters, as `fogplr pubkey --robot` prints it", taken, self))
+		for _, it := range texts(r, "carrier_keys", expected, maxCarriers) {
+			p.CarrierKeys = append(p.CarrierKeys, publicKey(r, "carrier_keys", it, "a public key, 44 characters, as `fogplr pubkey --robot` prints it", taken, self))
 		}
-		r.finish()
+		r.Finish()
 		out = append(out, p)
 	}
 	return out
@@ -179,23 +182,23 @@ func (t *table) robots(self *Node) []RobotPeer {
 
 // publicKey reads one public key. The text is not repeated in the error, since
 // it may be a private key in the wrong place.
-func (t *table) publicKey(key string, it item, expected string, taken claims, self *Node) keys.Public {
-	k, err := keys.ParsePublic(it.value)
-	if it.value == "" {
-		t.failAt(it.line, key, empty, expected)
+func publicKey(t *tables.Table, key string, it tables.Item, expected string, taken claims, self *Node) keys.Public {
+	k, err := keys.ParsePublic(it.Text)
+	if it.Text == "" {
+		t.FailAt(it.Line, key, tables.Show(it.Text), expected)
 		return k
 	}
 	if err != nil {
-		t.failAt(it.line, key, fmt.Sprintf("a text of %d characters that is %v", len(it.value), err), expected)
+		t.FailAt(it.Line, key, fmt.Sprintf("a text of %d characters that is %v", len(it.Text), err), expected)
 		return k
 	}
-	if other := taken.claim("key", k.String(), t.owner); other != "" {
-		t.failAt(it.line, key, fmt.Sprintf("%v, which %s has already", k, other), "a key of its own for every carrier and every gateway")
+	if other := taken.claim("key", k.String(), t.Owner); other != "" {
+		t.FailAt(it.Line, key, fmt.Sprintf("%v, which %s has already", k, other), "a key of its own for every carrier and every gateway")
 		return k
 	}
 	if self.peerKeys == nil {
 		self.peerKeys = map[keys.Public]peerKey{}
 	}
-	self.peerKeys[k] = peerKey{t.title(key), it.line}
+	self.peerKeys[k] = peerKey{t.Title(key), it.Line}
 	return k
 }

@@ -8,43 +8,44 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/fogplr/fogplr/internal/tables"
 	"github.com/fogplr/fogplr/replicate"
 )
 
 const (
-	nameExpected      = "a name of letters, digits, '-', '_' and '.', at most 63 of them"
-	interfaceExpected = "the name of a network interface, at most 15 characters, without '/', ':', '%' or spaces"
-	prefixExpected    = `an overlay address with its prefix length, such as "10.77.0.2/16", or a list of up to 8 of them`
-	plainExpected     = `an overlay address without prefix length, such as "10.77.0.11", or a list of up to 8 of them`
-	endpointExpected  = `an IP address and a port, such as "198.51.100.10:51820" or "[2001:db8::1]:51820"`
-	deadlineExpected  = `a time from "1ms" to "60s"`
-	levelExpected     = `"debug", "info", "warn" or "error"`
+	prefixExpected   = `an overlay address with its prefix length, such as "10.77.0.2/16", or a list of up to 8 of them`
+	plainExpected    = `an overlay address without prefix length, such as "10.77.0.11", or a list of up to 8 of them`
+	endpointExpected = `an IP address and a port, such as "198.51.100.10:51820" or "[2001:db8::1]:51820"`
+	deadlineExpected = `a time from "1ms" to "60s"`
+	levelExpected    = `"debug", "info", "warn" or "error"`
 )
 
-func (t *table) name() string {
-	s, ok := t.require("name", nameExpected)
-	if ok && !validName(s) {
-		t.fail("name", show(s), nameExpected)
+// integer is t.Integer, with other words for a number in quotes.
+func integer(t *tables.Table, key string, lo, hi, otherwise int64) int64 {
+	if _, quoted := t.Value(key).(string); quoted && t.Ask(key) {
+		t.Wrong(key, fmt.Sprintf("a whole number from %d to %d, without quotes", lo, hi))
+		return otherwise
 	}
-	return s
+	return t.Integer(key, lo, hi, otherwise)
 }
 
-func validName(s string) bool {
-	bad := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+// texts returns the texts of key, which is one text or a list of 1 to limit.
+func texts(t *tables.Table, key, expected string, limit int) []tables.Item {
+	t.Need(key, expected)
+	switch v := t.Value(key).(type) {
+	case string:
+		t.Ask(key)
+		return []tables.Item{{Text: v, Line: t.LineOf(key)}}
+	case []any:
+		if len(v) == 0 {
+			t.Wrong(key, expected)
+		}
 	}
-	return s != "" && len(s) <= maxName && strings.IndexFunc(s, bad) < 0
+	return t.List(key, expected, limit)
 }
 
-func (t *table) checkInterface(key, s string) {
-	bad := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("/:%", r) }
-	if s == "" || s == "." || s == ".." || len(s) > maxInterface || strings.IndexFunc(s, bad) >= 0 {
-		t.fail(key, show(s), interfaceExpected)
-	}
-}
-
-func (t *table) logLevel() slog.Level {
-	s, ok := t.text("log_level", levelExpected)
+func logLevel(t *tables.Table) slog.Level {
+	s, ok := t.Text("log_level", levelExpected)
 	if !ok {
 		return slog.LevelInfo
 	}
@@ -58,18 +59,18 @@ func (t *table) logLevel() slog.Level {
 	case "error":
 		return slog.LevelError
 	}
-	t.fail("log_level", show(s), levelExpected)
+	t.Wrong("log_level", levelExpected)
 	return slog.LevelInfo
 }
 
-func (t *table) deadline() time.Duration {
-	s, ok := t.text("deadline", deadlineExpected)
+func deadline(t *tables.Table) time.Duration {
+	s, ok := t.Text("deadline", deadlineExpected)
 	if !ok {
 		return DefaultDeadline
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < minDeadline || d > maxDeadline {
-		t.fail("deadline", show(s), deadlineExpected)
+		t.Wrong("deadline", deadlineExpected)
 		return DefaultDeadline
 	}
 	return d
@@ -77,23 +78,23 @@ func (t *table) deadline() time.Duration {
 
 // prefixes reads this node's own overlay addresses; none when one of them is
 // wrong, so that nothing is measured by half of them.
-func (t *table) prefixes() []netip.Prefix {
+func prefixes(t *tables.Table) []netip.Prefix {
 	var out []netip.Prefix
-	before := len(t.doc.problems)
-	for _, it := range t.texts("address", prefixExpected, maxAddresses) {
-		p, complaint := parsePrefix(it.value)
+	before := t.Problems()
+	for _, it := range texts(t, "address", prefixExpected, maxAddresses) {
+		p, complaint := parsePrefix(it.Text)
 		for _, q := range out {
 			if complaint == "" && p.Overlaps(q) {
 				complaint = fmt.Sprintf("a prefix that does not overlap with %v", q)
 			}
 		}
 		if complaint != "" {
-			t.failAt(it.line, "address", show(it.value), complaint)
+			t.FailAt(it.Line, "address", tables.Show(it.Text), complaint)
 			continue
 		}
 		out = append(out, p)
 	}
-	if len(t.doc.problems) > before {
+	if t.Problems() > before {
 		return nil
 	}
 	return out
@@ -145,23 +146,23 @@ func isBroadcast(p netip.Prefix) bool {
 }
 
 // endpoint reads where a gateway listens; overlay are this node's prefixes.
-func (t *table) endpoint(overlay []netip.Prefix) netip.AddrPort {
-	s, ok := t.require("endpoint", endpointExpected)
+func endpoint(t *tables.Table, overlay []netip.Prefix) netip.AddrPort {
+	s, ok := t.Require("endpoint", endpointExpected)
 	if !ok {
 		return netip.AddrPort{}
 	}
 	ep, err := netip.ParseAddrPort(s)
 	if err != nil {
-		t.fail("endpoint", show(s), endpointComplaint(s))
+		t.Wrong("endpoint", endpointComplaint(s))
 		return ep
 	}
 	a := ep.Addr()
 	if complaint := checkEndpoint(ep); complaint != "" {
-		t.fail("endpoint", show(s), complaint)
+		t.Wrong("endpoint", complaint)
 	}
 	for _, p := range overlay {
 		if p.Contains(a) {
-			t.fail("endpoint", show(s), fmt.Sprintf("an address outside the overlay %v, since the tunnel cannot run through itself", p.Masked()))
+			t.Wrong("endpoint", fmt.Sprintf("an address outside the overlay %v, since the tunnel cannot run through itself", p.Masked()))
 		}
 	}
 	return ep
