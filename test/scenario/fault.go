@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fogplr/fogplr/internal/tables"
 	"github.com/fogplr/fogplr/test/lab"
 )
 
@@ -42,7 +43,7 @@ var rules = []struct {
 // fault is a Fault with what it is checked by.
 type fault struct {
 	Fault
-	t     *table
+	t     *tables.Table
 	holds []string
 	end   time.Duration // when it is over, At for one that undoes itself
 }
@@ -55,13 +56,13 @@ type faultReader struct {
 	owners             map[string]string // which carrier has an interface's name
 }
 
-func (t *table) faults(s *Scenario, carriers, gateways names, tun string) {
+func readFaults(t *tables.Table, s *Scenario, carriers, gateways names, tun string) {
 	r := faultReader{s, carriers, gateways, tun, map[string]string{}}
 	for _, name := range carriers.list {
 		r.owners[name] = name
 	}
 	var all []*fault
-	for _, f := range t.tables("fault", maxFaults) {
+	for _, f := range t.Tables("fault", 1, maxFaults) {
 		if one := r.read(f); one != nil {
 			all = append(all, one)
 		}
@@ -75,7 +76,7 @@ func (t *table) faults(s *Scenario, carriers, gateways names, tun string) {
 
 // read reads a fault; nil when its time is not known, or its kind, and so not which
 // keys it may have.
-func (r *faultReader) read(t *table) *fault {
+func (r *faultReader) read(t *tables.Table) *fault {
 	f := &fault{t: t}
 	timed := r.readAt(f)
 	var kinds []Kind
@@ -83,19 +84,19 @@ func (r *faultReader) read(t *table) *fault {
 		kinds = append(kinds, rules[i].kind)
 	}
 	var ok bool
-	if f.Kind, ok = oneOf(t, "do", kinds...); !ok {
+	if f.Kind, ok = tables.OneOf(t, "do", kinds...); !ok {
 		return nil
 	}
 	rule := rules[slices.Index(kinds, f.Kind)]
 	f.end = f.At
 	if rule.lasts {
-		f.For = t.duration("for", minPositive, maxDuration, 0)
+		f.For = t.Duration("for", minPositive, maxDuration, 0)
 		f.end += f.For
 		if f.For == 0 {
 			f.end = math.MaxInt64
 		}
 	} else {
-		t.refuse("for", fmt.Sprintf("a fault %s undoes itself", f.Kind))
+		refuse(t, "for", fmt.Sprintf("a fault %s undoes itself", f.Kind))
 	}
 	f.Carrier = r.target(f, rule.of, ofCarrier, &r.carriers)
 	f.Gateway = r.target(f, rule.of, ofGateway, &r.gateways)
@@ -108,7 +109,7 @@ func (r *faultReader) read(t *table) *fault {
 	for _, what := range rule.holds {
 		f.hold(what)
 	}
-	t.finish()
+	finish(t)
 	if !timed {
 		return nil
 	}
@@ -117,16 +118,13 @@ func (r *faultReader) read(t *table) *fault {
 
 // readAt reads when the fault happens and reports whether that is known.
 func (r *faultReader) readAt(f *fault) bool {
-	if !f.t.has("at") {
-		f.t.missing("at", `a time after the start of the workloads, such as "5s"`)
-		return false
+	before := f.t.Problems()
+	f.t.Need("at", `a time after the start of the workloads, such as "5s"`)
+	f.At = f.t.Duration("at", 0, maxDuration, 0)
+	if f.At >= r.s.Duration && f.t.Problems() == before {
+		f.t.Wrong("at", fmt.Sprintf("a time before the end, which is at %q", tables.ShowTime(r.s.Duration)))
 	}
-	before := len(f.t.doc.problems)
-	f.At = f.t.duration("at", 0, maxDuration, 0)
-	if f.At >= r.s.Duration && len(f.t.doc.problems) == before {
-		f.t.fail("at", show(f.t.m["at"]), fmt.Sprintf("a time before the end, which is at %q", short(r.s.Duration)))
-	}
-	return len(f.t.doc.problems) == before
+	return f.t.Problems() == before
 }
 
 // target reads key if the fault is of such, and refuses it otherwise.
@@ -134,16 +132,16 @@ func (r *faultReader) target(f *fault, of, key string, known *names) string {
 	if of == key {
 		return known.refer(f.t, key, true)
 	}
-	f.t.refuse(key, fmt.Sprintf("a fault %s happens to a %s", f.Kind, of))
+	refuse(f.t, key, fmt.Sprintf("a fault %s happens to a %s", f.Kind, of))
 	return ""
 }
 
 func (r *faultReader) readDirection(f *fault) {
 	if f.Kind != BlackHole {
-		f.t.refuse("direction", fmt.Sprintf("a fault %s has both", f.Kind))
+		refuse(f.t, "direction", fmt.Sprintf("a fault %s has both", f.Kind))
 		return
 	}
-	f.Direction = choice(f.t, "direction", BothWays, BothWays, Up, Down)
+	f.Direction = tables.Choice(f.t, "direction", BothWays, BothWays, Up, Down)
 	for _, d := range []Direction{Up, Down} {
 		if f.Direction == BothWays || f.Direction == d {
 			f.hold(string(d))
@@ -154,15 +152,15 @@ func (r *faultReader) readDirection(f *fault) {
 // readAs reads the new name of a replugged interface.
 func (r *faultReader) readAs(f *fault) {
 	if f.Kind != Replug {
-		f.t.refuse("as", fmt.Sprintf("a fault %s leaves the interface its name", f.Kind))
+		refuse(f.t, "as", fmt.Sprintf("a fault %s leaves the interface its name", f.Kind))
 		return
 	}
-	s, ok := f.t.text("as", interfaceExpected)
-	if !ok || !f.t.checkInterface("as", s, r.tun) {
+	s, ok := uplink(f.t, "as", r.tun)
+	if !ok {
 		return
 	}
 	if owner, taken := r.owners[s]; taken && owner != f.Carrier {
-		f.t.fail("as", show(s), fmt.Sprintf("a name that no other carrier has; this one belongs to carrier %q", owner))
+		f.t.Wrong("as", fmt.Sprintf("a name that no other carrier has; this one belongs to carrier %q", owner))
 		return
 	}
 	r.owners[s] = f.Carrier
@@ -181,9 +179,9 @@ func (r *faultReader) checkNAT(f *fault) {
 		}
 		switch {
 		case c.NAT.Kind == lab.FullCone:
-			f.t.fail("do", show(string(f.Kind)), fmt.Sprintf("another kind of fault, or another nat for carrier %q: the full cone of the laboratory always leads to the same address and ports", c.Interface))
+			f.t.Wrong("do", fmt.Sprintf("another kind of fault, or another nat for carrier %q: the full cone of the laboratory always leads to the same address and ports", c.Interface))
 		case c.NAT.Kind == lab.NoNAT && f.Kind == NATRebind:
-			f.t.fail("do", show(string(f.Kind)), fmt.Sprintf("another kind of fault, or a nat for carrier %q, which has none", c.Interface))
+			f.t.Wrong("do", fmt.Sprintf("another kind of fault, or a nat for carrier %q, which has none", c.Interface))
 		}
 	}
 }
@@ -192,7 +190,7 @@ func (r *faultReader) checkNAT(f *fault) {
 func (r *faultReader) checkPauses(f *fault) {
 	for i := range r.s.Gateways {
 		if g := &r.s.Gateways[i]; g.Name != "" && g.Name == f.Gateway && g.PauseEvery > 0 && g.PauseFor > 0 {
-			f.t.fail(ofGateway, show(g.Name), "a gateway without pause_every, since its pauses stop the same programs and let them go on")
+			f.t.Wrong(ofGateway, "a gateway without pause_every, since its pauses stop the same programs and let them go on")
 		}
 	}
 }
@@ -215,11 +213,11 @@ func checkOverlap(all []*fault) {
 				holders[what] = f
 				continue
 			}
-			expected := fmt.Sprintf("a time after %q, when that is over", short(other.end))
+			expected := fmt.Sprintf("a time after %q, when that is over", tables.ShowTime(other.end))
 			if other.end == math.MaxInt64 {
 				expected = `a time before that, or a "for" there`
 			}
-			f.t.fail("at", fmt.Sprintf("%s, when the %s of line %d lasts", show(f.t.m["at"]), other.Kind, other.t.line), expected)
+			f.t.Fail("at", fmt.Sprintf("%s, when the %s of line %d lasts", tables.Show(f.t.Value("at")), other.Kind, other.t.Line), expected)
 			break
 		}
 	}

@@ -1,17 +1,15 @@
 package scenario
 
-import "time"
+import (
+	"time"
+
+	"github.com/fogplr/fogplr/internal/tables"
+)
 
 // Limits of what a file may say.
 const (
 	// maxFile is the largest scenario file, in bytes: maxFaults with comments.
 	maxFile = 1 << 20
-	// maxPath is how long the path of a key may be, in bytes, whose line is wanted: no
-	// key of a scenario is so deep.
-	maxPath = 1000
-	// maxProblems bounds the problems reported of one file: more than a person
-	// mends before trying again.
-	maxProblems = 50
 	// maxCarriers and maxGateways are what a standard laboratory has room for.
 	maxCarriers = 8
 	maxGateways = 8
@@ -21,13 +19,9 @@ const (
 	maxWorkloads = 16
 	// maxArgs bounds a command, in words.
 	maxArgs = 100
-	// maxName is the longest name in bytes, as for a DNS label.
-	maxName = 63
 	// maxGatewayName is the longest name of a gateway in bytes: the router's
 	// interface to it is called to-NAME.
-	maxGatewayName = maxInterface - len("to-")
-	// maxInterface is the longest interface name in bytes (IFNAMSIZ - 1).
-	maxInterface = 15
+	maxGatewayName = tables.MaxInterface - len("to-")
 	// minMTU and maxMTU are what IPv4 needs (RFC 791) and a TAP device takes, in
 	// bytes.
 	minMTU = 68

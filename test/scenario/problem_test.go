@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/tables"
 )
 
 // A good file; each case below spoils one line of it.
@@ -320,7 +321,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		t.Errorf("got %q, want %q, of\n%v", got, want, err)
 	}
 	err = load(t, strings.Repeat("[[fault]]\nat = 5\n", 100))
-	if err == nil || strings.Count(err.Error(), "\n") != maxProblems-1 {
+	if err == nil || strings.Count(err.Error(), "\n") != tables.MaxProblems-1 {
 		t.Errorf("100 wrong faults: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
+	"github.com/fogplr/fogplr/internal/tables"
 )
 
 // The robot.toml in which robot_config is tried: what comes before it and behind
@@ -31,9 +32,9 @@ endpoint = "198.51.100.10:51820"
 
 // robotConfig reads the lines for robot.toml and tries them. tun is the name of
 // the overlay's interface.
-func (t *table) robotConfig() (lines, tun string) {
+func robotConfig(t *tables.Table) (lines, tun string) {
 	const expected = "lines for the top of a robot.toml, besides name, address, private_key_file, control_socket, state_dir and log_level"
-	text, ok := t.text("robot_config", expected)
+	text, ok := t.Text("robot_config", expected)
 	if !ok || strings.TrimSpace(text) == "" {
 		return "", config.DefaultInterface
 	}
@@ -42,14 +43,14 @@ func (t *table) robotConfig() (lines, tun string) {
 	if err == nil {
 		return lines, robot.Interface
 	}
-	var problems *config.Error
+	var problems *tables.Error
 	if !errors.As(err, &problems) {
-		t.fail("robot_config", fmt.Sprintf("lines that fogplr does not take (%v)", err), expected)
+		t.Fail("robot_config", fmt.Sprintf("lines that fogplr does not take (%v)", err), expected)
 		return "", config.DefaultInterface
 	}
 	for _, p := range problems.Problems {
 		line := min(max(p.Line-strings.Count(robotHead, "\n"), 1), strings.Count(lines, "\n"))
-		t.fail("robot_config", fmt.Sprintf("in its line %d what fogplr does not take (%s: %s; wanted: %s)", line, p.Key, p.Found, p.Expected), expected)
+		t.Fail("robot_config", fmt.Sprintf("in its line %d what fogplr does not take (%s: %s; wanted: %s)", line, p.Key, p.Found, p.Expected), expected)
 	}
 	return "", config.DefaultInterface
 }

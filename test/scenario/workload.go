@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/fogplr/fogplr/internal/tables"
 )
 
 // workloadKeys are the keys that mean something to each type, besides type and
@@ -21,73 +23,71 @@ var workloadKeys = []struct {
 	{ROS2, nil},
 }
 
-func (t *table) workloads(s *Scenario, gateways names) {
+func readWorkloads(t *tables.Table, s *Scenario, gateways names) {
 	var kinds []string
 	for _, k := range workloadKeys {
 		kinds = append(kinds, k.kind)
 	}
 	var taken names
-	for _, w := range t.tables("workload", maxWorkloads) {
-		kind, ok := oneOf(w, "type", kinds...)
+	for _, w := range t.Tables("workload", 1, maxWorkloads) {
+		kind, ok := tables.OneOf(w, "type", kinds...)
 		if !ok {
 			continue // which keys it may have is not known
 		}
-		k := Workload{Type: kind, Name: w.name("name", kind)}
+		k := Workload{Type: kind, Name: name(w, kind)}
 		taken.add(w, "name", k.Name, "a name of its own for every workload")
-		w.owner = "workload " + strconv.Quote(k.Name)
-		w.workload(&k, workloadKeys[slices.Index(kinds, kind)].keys, gateways)
+		w.Owner = "workload " + strconv.Quote(k.Name)
+		readWorkload(w, &k, workloadKeys[slices.Index(kinds, kind)].keys, gateways)
 		s.Workloads = append(s.Workloads, k)
 	}
 }
 
-// workload reads the keys that mean something, and refuses others.
-func (t *table) workload(k *Workload, keys []string, gateways names) {
+// readWorkload reads the keys that mean something, and refuses others.
+func readWorkload(t *tables.Table, k *Workload, keys []string, gateways names) {
 	for _, other := range workloadKeys {
 		for _, key := range other.keys {
 			if !slices.Contains(keys, key) {
-				t.refuse(key, fmt.Sprintf("a workload of type %s has none", k.Type))
+				refuse(t, key, fmt.Sprintf("a workload of type %s has none", k.Type))
 			}
 		}
 	}
 	for _, key := range keys {
 		switch key {
 		case "vendor":
-			k.Vendor = choice(t, key, "cyclone", "cyclone", "fast", "udp")
+			k.Vendor = tables.Choice(t, key, "cyclone", "cyclone", "fast", "udp")
 		case "rate":
-			k.Rate = t.real(key, minCalls, maxCalls, defaultRate, " a second")
+			k.Rate = t.Real(key, minCalls, maxCalls, defaultRate, " a second")
 		case "size":
-			k.Size = int(t.number(key, 1, maxPayload, defaultSize))
+			k.Size = int(t.Integer(key, 1, maxPayload, defaultSize))
 		case "reply_size":
-			k.ReplySize = int(t.number(key, 1, maxPayload, defaultSize))
+			k.ReplySize = int(t.Integer(key, 1, maxPayload, defaultSize))
 		case "deadline":
-			k.Deadline = t.duration(key, time.Millisecond, maxDelay, defaultDeadline)
+			k.Deadline = t.Duration(key, time.Millisecond, maxDelay, defaultDeadline)
 		case "lost_after":
-			k.LostAfter = t.duration(key, time.Millisecond, maxDelay, max(defaultLostAfter, k.Deadline))
+			k.LostAfter = t.Duration(key, time.Millisecond, maxDelay, max(defaultLostAfter, k.Deadline))
 		case "work":
-			k.Work = t.duration(key, 0, maxDelay, 0)
+			k.Work = t.Duration(key, 0, maxDelay, 0)
 		case "gateway":
 			k.Gateway = gateways.refer(t, key, false)
 		case "args":
-			t.args(k)
+			args(t, k)
 		case "server":
-			k.Server = t.program(key, `a command on the gateways, a list of texts, such as ["nc", "-l", "9"]`)
+			k.Server = program(t, key, `a command on the gateways, a list of texts, such as ["nc", "-l", "9"]`)
 		}
 	}
 	if k.LostAfter < k.Deadline {
-		t.fail("lost_after", show(t.m["lost_after"]), fmt.Sprintf("a time that is not before the deadline, %q", short(k.Deadline)))
+		t.Wrong("lost_after", fmt.Sprintf("a time that is not before the deadline, %q", tables.ShowTime(k.Deadline)))
 	}
-	t.finish()
+	finish(t)
 }
 
 // args reads further arguments, or what a command runs on the robot.
-func (t *table) args(k *Workload) {
+func args(t *tables.Table, k *Workload) {
 	if k.Type != Command {
-		k.Args = t.words("args", fmt.Sprintf("a list of at most %d texts, further arguments of %s", maxArgs, k.Type))
+		k.Args = words(t, "args", fmt.Sprintf("a list of at most %d texts, further arguments of %s", maxArgs, k.Type))
 		return
 	}
 	const expected = `a command on the robot, a list of texts, such as ["ping", "-c", "10", "10.77.0.11"]`
-	if !t.has("args") {
-		t.missing("args", expected)
-	}
-	k.Args = t.program("args", expected)
+	t.Need("args", expected)
+	k.Args = program(t, "args", expected)
 }
