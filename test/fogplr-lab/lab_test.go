@@ -87,12 +87,10 @@ func TestStandingLaboratory(t *testing.T) {
 	}
 }
 
-// A scenario and a trace that somebody else wrote.
-func TestRunOfAForeignScenario(t *testing.T) {
-	dir := t.TempDir()
-	files := map[string]string{
-		"mine.csv": "a ms,b ms\n30,50\n-1,50\n30,-1\n",
-		"mine.toml": `duration = "4s"
+// mine is a scenario, with its trace, that somebody else wrote.
+var mine = map[string]string{
+	"mine.csv": "a ms,b ms\n30,50\n-1,50\n30,-1\n",
+	"mine.toml": `duration = "4s"
 [[carrier]]
 interface = "usb0"
 kind = "raw-ip"
@@ -119,12 +117,22 @@ size = 1000
 type = "command"
 args = ["sh", "-c", "echo the gateways are $FOGPLR_LAB_GATEWAYS"]
 `,
-	}
+}
+
+// write puts files into a folder of the test and returns it.
+func write(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+func TestRunOfAForeignScenario(t *testing.T) {
+	dir := write(t, mine)
 	status, out := runs(t, "run", filepath.Join(dir, "mine.toml"), "--json", filepath.Join(dir, "out.json"), "--plot", filepath.Join(dir, "plot"))
 	if status != 0 || !strings.Contains(out, "the gateways are 10.77.0.11") {
 		t.Fatalf("status %d:\n%s", status, out)
@@ -154,15 +162,17 @@ args = ["sh", "-c", "echo the gateways are $FOGPLR_LAB_GATEWAYS"]
 			t.Error(err)
 		}
 	}
-	// Mistakes are told with line and key, also in the trace.
-	status, out = runs(t, "run", filepath.Join(dir, "mine.toml"), "--trace", filepath.Join(dir, "mine.csv")+":c ms")
+}
+
+// Mistakes are told with line and key, also in the trace.
+func TestMistakesInAForeignScenario(t *testing.T) {
+	dir := write(t, mine)
+	status, out := runs(t, "run", filepath.Join(dir, "mine.toml"), "--trace", filepath.Join(dir, "mine.csv")+":c ms")
 	if status != 2 || !strings.Contains(out, "the columns are a ms, b ms") {
 		t.Errorf("status %d: %s", status, out)
 	}
-	wrong := strings.Replace(files["mine.toml"], "rate = 50", "rates = 50", 1)
-	if err := os.WriteFile(filepath.Join(dir, "wrong.toml"), []byte(wrong), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	wrong := strings.Replace(mine["mine.toml"], "rate = 50", "rates = 50", 1)
+	dir = write(t, map[string]string{"mine.csv": mine["mine.csv"], "wrong.toml": wrong})
 	status, out = runs(t, "run", filepath.Join(dir, "wrong.toml"))
 	if status != 2 || !strings.Contains(out, "wrong.toml:22: rates") {
 		t.Errorf("status %d: %s", status, out)
@@ -171,15 +181,11 @@ args = ["sh", "-c", "echo the gateways are $FOGPLR_LAB_GATEWAYS"]
 
 // ROS 2 is not in Debian; a file in the place of its setup shows what would run.
 func TestROSWorkload(t *testing.T) {
-	dir := t.TempDir()
-	setup := "PATH=" + dir + ":$PATH\n"
+	setup := `PATH=$(dirname "$ROS_SETUP"):$PATH
+`
 	ros2 := "#!/bin/sh\necho \"ros2 $*\"\ncase $3 in *server) exec sleep 60 ;; *) exec sleep 0.2 ;; esac\n"
 	scenario := "duration = \"1s\"\n[[carrier]]\ninterface = \"cell-a\"\n[[workload]]\ntype = \"ros2\"\n"
-	for name, text := range map[string]string{"setup.sh": setup, "ros2": ros2, "ros.toml": scenario} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := write(t, map[string]string{"setup.sh": setup, "ros2": ros2, "ros.toml": scenario})
 	t.Setenv("ROS_SETUP", "")
 	if status, out := runs(t, "run", filepath.Join(dir, "ros.toml")); status != 2 || !strings.Contains(out, "set ROS_SETUP") {
 		t.Errorf("without ROS: status %d, %s", status, out)
