@@ -62,14 +62,14 @@ func TestStandingLaboratory(t *testing.T) {
 	if status, out := runs(t, "down"); status != 2 || !strings.Contains(out, "no laboratory is standing") {
 		t.Fatalf("down without a laboratory: status %d, %s", status, out)
 	}
-	must("The laboratory stands", "up", filepath.Join(scenarios, "quick.toml"))
+	must("The laboratory stands", "up", filepath.Join(scenarios, "campaign.toml"))
 	defer func() {
 		must("", "down")
 		if status, _ := runs(t, "exec", "robot", "--", "true"); status == 0 {
 			t.Error("the laboratory is still there")
 		}
 	}()
-	if status, out := runs(t, "up", filepath.Join(scenarios, "quick.toml")); status != 2 || !strings.Contains(out, "standing already") {
+	if status, out := runs(t, "up", filepath.Join(scenarios, "campaign.toml")); status != 2 || !strings.Contains(out, "standing already") {
 		t.Errorf("a second one: status %d, %s", status, out)
 	}
 	must("1 received", "exec", "robot", "--", "ping", "-c1", "-W5", "10.77.0.11")

@@ -26,16 +26,19 @@ func (w *World) plug(c *Carrier, p LinkParams) (err error) {
 
 // lease gives the robot's end its address and route, as a DHCP client does.
 func (c *Carrier) lease() error {
-	if c.raw { // no neighbours, so no next hop
-		return errors.Join(
-			c.robot.AddAddress(c.Interface, c.Address.Addr().String()+"/32"),
-			c.robot.AddRoute("0.0.0.0/0", "", c.Interface, c.seat.metric()),
-		)
+	address := c.Address
+	if c.raw { // no neighbours
+		address = netip.PrefixFrom(address.Addr(), 32)
 	}
-	return errors.Join(
-		c.robot.AddAddress(c.Interface, c.Address.String()),
-		c.robot.AddRoute("default", c.Router.String(), c.Interface, c.seat.metric()),
-	)
+	return errors.Join(c.robot.AddAddress(c.Interface, address.String()), c.route())
+}
+
+// route is the robot's default route through the carrier.
+func (c *Carrier) route() error {
+	if c.raw {
+		return c.robot.AddRoute("0.0.0.0/0", "", c.Interface, c.seat.metric())
+	}
+	return c.robot.AddRoute("default", c.Router.String(), c.Interface, c.seat.metric())
 }
 
 // Down takes the carrier's interface down, Up takes it up again with its route.
@@ -43,16 +46,7 @@ func (c *Carrier) lease() error {
 func (c *Carrier) Down() error { return c.robot.Down(c.Interface) }
 
 // Up is the end of Down.
-func (c *Carrier) Up() error {
-	if err := c.robot.Up(c.Interface); err != nil {
-		return err
-	}
-	via := c.Router.String()
-	if c.raw {
-		return c.robot.AddRoute("0.0.0.0/0", "", c.Interface, c.seat.metric())
-	}
-	return c.robot.AddRoute("default", via, c.Interface, c.seat.metric())
-}
+func (c *Carrier) Up() error { return errors.Join(c.robot.Up(c.Interface), c.route()) }
 
 // Readdress gives the carrier another address of its subnet, as a new DHCP lease
 // does.
@@ -75,9 +69,6 @@ func (c *Carrier) Readdress() error {
 	subnet := c.Address.Masked().Addr().As4()
 	subnet[3] = byte(2 + c.moves%200)
 	c.Address = netip.PrefixFrom(netip.AddrFrom4(subnet), c.Address.Bits())
-	if c.raw { // the route goes through the device, not the address
-		return errors.Join(err, c.robot.AddAddress(c.Interface, c.Address.Addr().String()+"/32"))
-	}
 	return errors.Join(err, c.lease())
 }
 
