@@ -60,7 +60,9 @@ func campaign(t *testing.T, seed uint64, faults int) {
 			} else {
 				f.Gateway = s.Gateways[r.IntN(len(s.Gateways))].Name
 			}
-			f.For = 300*time.Millisecond + time.Duration(r.IntN(3500))*time.Millisecond
+			if f.Kind.Lasts() {
+				f.For = 300*time.Millisecond + time.Duration(r.IntN(3500))*time.Millisecond
+			}
 			fmt.Fprintf(log, "%d: %s", i+1, play.Describe(&f))
 			if err := st.Suffer(ctx, &f); err != nil {
 				return fmt.Errorf("%s: %w", play.Describe(&f), err)

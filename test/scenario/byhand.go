@@ -51,6 +51,12 @@ func (s *Scenario) CheckFault(f *Fault) error {
 	return nil
 }
 
+// Lasts says whether a fault of the kind goes on until it is undone.
+func (k Kind) Lasts() bool {
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.kind == k })
+	return i >= 0 && rules[i].lasts
+}
+
 func (s *Scenario) carrier(name string) *Carrier {
 	return &s.Carriers[slices.IndexFunc(s.Carriers, func(c Carrier) bool { return c.Interface == name })]
 }

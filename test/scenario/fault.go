@@ -18,14 +18,16 @@ const (
 	ofRobot   = "robot"
 )
 
-// rules say what each kind of fault needs, and what no other fault can have while
-// it lasts.
-var rules = []struct {
+// rule says what a kind of fault needs, and what no other fault can have while it
+// lasts.
+type rule struct {
 	kind  Kind
 	of    string
 	lasts bool // false for one that undoes itself
 	holds []string
-}{
+}
+
+var rules = []rule{
 	{BlackHole, ofCarrier, true, nil}, // its directions
 	{LinkDown, ofCarrier, true, []string{"interface"}},
 	{Unplug, ofCarrier, true, []string{"cable"}},
