@@ -4,15 +4,21 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fogplr/fogplr/test/lab"
+	"github.com/fogplr/fogplr/test/play"
 	"github.com/fogplr/fogplr/test/report"
 	"github.com/fogplr/fogplr/test/scenario"
 )
 
-func baseName(file string) string { return filepath.Base(file) }
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
 
 // Figures of the exponent: how many carriers, how many calls a second, and how
 // often a call over one of them misses.
@@ -39,7 +45,7 @@ func exponent(ctx context.Context, b *bench) (*report.Experiment, error) {
 				Interface: fmt.Sprintf("cell-%c", 'a'+i), Up: p, Down: p,
 			}})
 		}
-		results, err := b.together(ctx, e.ID, []variant{{fmt.Sprintf("%d carriers", n), "fogplr", nil, s}})
+		results, err := b.together(ctx, e.ID, []variant{{plural(n, "carrier"), "fogplr", nil, s}})
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +58,7 @@ func exponent(ctx context.Context, b *bench) (*report.Experiment, error) {
 		p := report.Point{Number: n, Calls: len(work.Calls), Missed: work.Lost(), Predicted: &miss}
 		if !p.Agrees() {
 			lo, hi := p.Expected()
-			e.Failed = append(e.Failed, fmt.Sprintf("With %d carriers %d of %d calls missed; independent losses give %d to %d.", n, p.Missed, p.Calls, lo, hi))
+			e.Failed = append(e.Failed, fmt.Sprintf("With %s %d of %d calls missed; independent losses give %d to %d.", plural(n, "carrier"), p.Missed, p.Calls, lo, hi))
 		}
 		curve.Points = append(curve.Points, p)
 	}
@@ -89,16 +95,12 @@ func replicas(ctx context.Context, b *bench) (*report.Experiment, error) {
 		if n == mostGateways { // and one of them is lost, and comes back slowly
 			s.Faults = []scenario.Fault{{At: b.Short / 3, Kind: scenario.GatewayKill, Gateway: "cloud-1", For: b.Short / 6}}
 		}
-		variants = append(variants, variant{fmt.Sprintf("%d gateways", n), "fogplr", nil, s})
+		variants = append(variants, variant{plural(n, "gateway"), "fogplr", nil, s})
 	}
 	results, err := b.together(ctx, e.ID, variants)
 	if err != nil {
 		return nil, err
 	}
-	// A call misses if it comes more than this long before the end of a pause, which
-	// is as likely as such a time is part of all time.
-	slack := replicaDue - replicaRTT
-	miss := pauseFor.Seconds() * math.Exp(-slack.Seconds()/pauseFor.Seconds()) / (pauseEvery + pauseFor).Seconds()
 	curve := report.Curve{Name: "fogplr"}
 	for i, r := range results {
 		work, err := calls(r)
@@ -111,7 +113,10 @@ func replicas(ctx context.Context, b *bench) (*report.Experiment, error) {
 				p.Missed++
 			}
 		}
-		predicted := math.Pow(miss, float64(p.Number))
+		predicted := 1.0
+		for _, g := range variants[i].s.Gateways {
+			predicted *= lateShare(variants[i].s, g.Name, work.Calls)
+		}
 		p.Predicted = &predicted
 		curve.Points = append(curve.Points, p)
 		e.Series = append(e.Series, r.Series(work, variants[i].name))
@@ -119,9 +124,33 @@ func replicas(ctx context.Context, b *bench) (*report.Experiment, error) {
 	e.Misses = []report.Misses{{Title: fmt.Sprintf("Calls that missed %v", replicaDue), Number: "gateways", Curves: []report.Curve{curve}}}
 	e.Text = fmt.Sprintf("Calls at 30 Hz (Cyclone DDS) for %v. On each gateway the server stops now and then, as for a garbage collection: every %v for %v, both means of exponential distributions. "+
 		"With three gateways one of them is also killed, after a third of the time, and comes back after another sixth. "+
-		"The prediction multiplies the share of time in which one server is too late for the deadline; the calls of one pause miss together, so that the intervals, which take calls for independent, are too narrow.",
+		"The prediction multiplies, over the gateways, the share of the calls that each by itself would answer too late, by its pauses. The calls of one pause miss together, so that the intervals, which take calls for independent, are too narrow.",
 		b.Short, pauseEvery, pauseFor)
 	return e, nil
+}
+
+// comesBack is how long a server that was killed takes to answer again once it was
+// started: DDS has to find it.
+const comesBack = time.Second
+
+// lateShare is the share of calls that a gateway by itself would answer too late,
+// by what the scenario does to it.
+func lateShare(s *scenario.Scenario, gateway string, calls []play.Call) float64 {
+	faults := play.Pauses(s)
+	for _, f := range s.Faults {
+		f.For += comesBack
+		faults = append(faults, f)
+	}
+	late := 0
+	for _, c := range calls {
+		arrives := c.At + replicaRTT/2
+		if slices.ContainsFunc(faults, func(f scenario.Fault) bool {
+			return f.Gateway == gateway && f.At <= arrives && f.At+f.For-arrives > replicaDue-replicaRTT
+		}) {
+			late++
+		}
+	}
+	return float64(late) / float64(len(calls))
 }
 
 // failTunnels are compared when something fails.
@@ -171,6 +200,6 @@ func fail(ctx context.Context, b *bench, id, title string, f scenario.Fault) (*r
 		}
 	}
 	e.Text = fmt.Sprintf("Calls at 30 Hz (Cyclone DDS, replicas on two gateways) for %v over two carriers with round trips of 30 and 45 ms. "+
-		"From a third of the time on to two thirds: %s. No interface goes down, and nobody is told.", b.Short, title)
+		"From a third of the time on to two thirds this is so: %s. No interface goes down, and nobody is told.", b.Short, play.Describe(&scenario.Fault{Kind: f.Kind, Carrier: f.Carrier, Gateway: f.Gateway}))
 	return e, nil
 }

@@ -172,7 +172,7 @@ func (b *benchCommand) do(ctx context.Context) error {
 	}
 	o := bench.Options{
 		Dir: b.Out, Only: b.Only, Length: b.Length, Short: b.Short, Seed: b.Seed, Log: os.Stdout,
-		Commit: version, Commands: []string{"make build apps bench-peers", strings.Join(append([]string{"bin/fogplr-lab"}, os.Args[1:]...), " ")},
+		Commit: version, Commands: []string{"make build apps peers", strings.Join(append([]string{"bin/fogplr-lab"}, os.Args[1:]...), " ")},
 	}
 	for _, d := range b.Drive {
 		parts := strings.Split(d, ":")

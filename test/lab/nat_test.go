@@ -152,7 +152,7 @@ func TestLinkReplaysTraces(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(dir+"/rtt.csv", []byte("x\n40\n-1\n120\n"), 0o600))
 	must(t, os.WriteFile(dir+"/capacity", []byte("10\n"), 0o600))
-	p := Params{RTT: &RTT{File: dir + "/rtt.csv", Column: "x", Row: 500 * time.Millisecond}}
+	p := Params{RTT: &RTT{File: dir + "/rtt.csv", Column: "x", Row: 500 * time.Millisecond, Steps: true}}
 	a, b, k := pair(t, LinkParams{AB: p, BA: p, Seed: 1})
 	must(t, k.Play(time.Now()))
 	r := flow(t, a, b, 100, 150, 100)

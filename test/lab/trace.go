@@ -19,14 +19,19 @@ import (
 // names and then one row for each interval, in milliseconds, -1 where there was
 // no service. A link that replays it takes half of the row's value for each
 // direction, in addition to Params.Delay, and loses everything in a row without
-// service. Packets keep their order within a row only: the next row was measured
-// by itself. After the last row the first one comes again.
+// service. Packets overtake others where the delay falls faster than time goes:
+// the rows were measured one by one. After the last row the first one comes again.
 type RTT struct {
 	File   string        // or Driving or Indoor
 	Column string        // its name, or its number from 1
 	Row    time.Duration // how long a row lasts; 0 means 1 s
 	First  int           // the row to begin with, from 0
 	Seed   uint64        // of a generated one
+	// Steps keeps the delay all through a row. Without it the delay goes evenly from
+	// one row to the next, where both have service: a radio that stood still releases
+	// its packets at once and in order, so that its rows fall by a second each second,
+	// and steps would let packets overtake others that did not.
+	Steps bool
 }
 
 // RTTTrace is a column that was read.
@@ -35,6 +40,8 @@ type RTTTrace struct {
 	row   time.Duration
 	first int
 	still time.Duration // before the replay starts
+
+	steps bool
 }
 
 // Load reads the column. Errors name the file and the line.
@@ -72,7 +79,7 @@ func (r RTT) read(f io.Reader) (*RTTTrace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &RTTTrace{row: r.Row, first: r.First, still: -1}
+	t := &RTTTrace{row: r.Row, first: r.First, still: -1, steps: r.Steps}
 	if t.row == 0 {
 		t.row = time.Second
 	}
@@ -126,11 +133,18 @@ func (t *RTTTrace) Rows() int { return len(t.rows) }
 // and false if there is no service. Before the start it is that of the first row
 // that has service.
 func (t *RTTTrace) At(since time.Duration) (time.Duration, bool) {
-	d := t.still
-	if since >= 0 {
-		d = t.rows[(t.first+int(since/t.row))%len(t.rows)]
+	if since < 0 {
+		return t.still / 2, true
 	}
-	return d / 2, d >= 0
+	n := int(since / t.row)
+	d := t.rows[(t.first+n)%len(t.rows)]
+	if d < 0 {
+		return 0, false
+	}
+	if next := t.rows[(t.first+n+1)%len(t.rows)]; !t.steps && next >= 0 {
+		d += time.Duration(float64(next-d) * float64(since%t.row) / float64(t.row))
+	}
+	return d / 2, true
 }
 
 // opportunity is how many bytes may leave at each line of a capacity trace.

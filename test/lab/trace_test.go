@@ -28,7 +28,10 @@ func TestRTTTrace(t *testing.T) {
 		{r: RTT{Column: "a_ms"}, since: 4 * time.Second, want: 10 * ms}, // it repeats
 		{r: RTT{Column: "2"}, since: 0, want: 50 * ms},
 		{r: RTT{Column: "b_ms", First: 1}, since: 0, want: 100250 * time.Microsecond},
-		{r: RTT{Column: "b_ms", First: 1, Row: 100 * ms}, since: 250 * ms, want: 50 * ms},
+		{r: RTT{Column: "b_ms", First: 1, Row: 100 * ms, Steps: true}, since: 250 * ms, want: 50 * ms},
+		{r: RTT{Column: "a_ms"}, since: 1250 * ms, want: 12500 * time.Microsecond},
+		{r: RTT{Column: "a_ms"}, since: 2250 * ms, want: 20 * ms}, // before a hole
+		{r: RTT{Column: "a_ms", Steps: true}, since: 1250 * ms, want: 10 * ms},
 	} {
 		trace, err := c.r.read(strings.NewReader(table))
 		if err != nil {
@@ -169,7 +172,7 @@ func TestCapacityQueueIsFinite(t *testing.T) {
 // next row's packets may overtake it.
 func TestPipeReplaysATrace(t *testing.T) {
 	const ms = time.Millisecond
-	trace, err := RTT{Column: "1"}.read(strings.NewReader("rtt\n2000\n-1\n20\n"))
+	trace, err := RTT{Column: "1", Steps: true}.read(strings.NewReader("rtt\n2000\n-1\n20\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

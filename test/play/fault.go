@@ -125,9 +125,9 @@ func (s *Standing) onGateway(ctx context.Context, g *lab.Gateway, f *scenario.Fa
 	return nil, fmt.Errorf("a gateway cannot suffer %s", f.Kind)
 }
 
-// pauses returns the pauses of the gateways' programs as faults. They depend on
+// Pauses returns the pauses of the gateways' programs as faults. They depend on
 // the seed and on the gateway's place alone.
-func pauses(s *scenario.Scenario) (all []scenario.Fault) {
+func Pauses(s *scenario.Scenario) (all []scenario.Fault) {
 	for i, g := range s.Gateways {
 		if g.PauseEvery == 0 {
 			continue

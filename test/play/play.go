@@ -113,10 +113,15 @@ func (r *run) meanwhile(ctx context.Context) (time.Duration, error) {
 		err := r.o.Instead(ctx, r.Standing)
 		return time.Since(r.start), err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	r.later(ctx, group, r.Scenario.Duration, func() error { return nil })
-	for _, f := range append(pauses(r.Scenario), r.Scenario.Faults...) {
-		r.later(ctx, group, f.At, func() error {
+	// What a fault's end starts lives longer than this group, so that its context
+	// must be the run's own.
+	var group errgroup.Group
+	r.later(ctx, &group, r.Scenario.Duration, func() error { return nil })
+	for _, f := range Pauses(r.Scenario) {
+		r.later(ctx, &group, f.At, func() error { return r.Suffer(ctx, &f) })
+	}
+	for _, f := range r.Scenario.Faults {
+		r.later(ctx, &group, f.At, func() error {
 			r.say("%s", Describe(&f))
 			return r.Suffer(ctx, &f)
 		})

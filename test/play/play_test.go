@@ -24,7 +24,7 @@ func oracleScenario(t *testing.T) *scenario.Scenario {
 	}
 	s := &scenario.Scenario{Seed: 1}
 	for _, c := range []string{"a", "b"} {
-		p := lab.Params{Delay: ms, RTT: &lab.RTT{File: file, Column: c}}
+		p := lab.Params{Delay: ms, RTT: &lab.RTT{File: file, Column: c, Steps: true}}
 		s.Carriers = append(s.Carriers, scenario.Carrier{CarrierOptions: lab.CarrierOptions{Interface: c, Up: p, Down: p}})
 	}
 	return s
@@ -82,7 +82,7 @@ func TestPausesDependOnTheSeedAlone(t *testing.T) {
 	s := &scenario.Scenario{Seed: 3, Duration: time.Hour, Gateways: []scenario.Gateway{
 		{Name: "west", PauseEvery: 2 * time.Second, PauseFor: 300 * ms}, {Name: "east"}, {Name: "north", PauseEvery: 2 * time.Second, PauseFor: 300 * ms},
 	}}
-	one, again := pauses(s), pauses(s)
+	one, again := Pauses(s), Pauses(s)
 	if !reflect.DeepEqual(one, again) {
 		t.Error("the same seed gave other pauses")
 	}

@@ -29,6 +29,7 @@ var companions = []struct {
 	{"reorder_delay", []string{"reorder"}},
 	{"trace_row", []string{"trace"}},
 	{"trace_first", []string{"trace"}},
+	{"trace_steps", []string{"trace"}},
 }
 
 // directions reads the two directions of a carrier's link.
@@ -162,12 +163,13 @@ func (l *link) trace() *lab.RTT {
 	t, first := l.at("trace"), l.at("trace_first")
 	row := l.at("trace_row").Duration("trace_row", time.Millisecond, maxRow, defaultRow)
 	from := int(first.Integer("trace_first", 0, maxFirst, 0))
+	steps := l.at("trace_steps").Bool("trace_steps")
 	s, ok := t.Text("trace", traceExpected)
 	if !ok || l.cancels(t, s) {
 		return nil
 	}
 	r, err := splitTrace(s, t.Locate)
-	r.Row, r.First, r.Seed = row, from, l.seed
+	r.Row, r.First, r.Seed, r.Steps = row, from, l.seed, steps
 	rows := 0
 	if err == nil {
 		rows, err = l.traces.rows(r)

@@ -65,7 +65,7 @@ func newTraces(from source) *traces {
 
 // rows returns how many rows a trace has, or what is wrong with it.
 func (c *traces) rows(r lab.RTT) (int, error) {
-	r.First, r.Row = 0, 0
+	r.First, r.Row, r.Steps = 0, 0, false
 	if got, known := c.rtt[r]; known {
 		return got.rows, got.err
 	}
