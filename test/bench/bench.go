@@ -30,7 +30,8 @@ type Options struct {
 	Only []string
 	// Drives are replayed in addition to the generated ones.
 	Drives []Drive
-	// Length of each drive's replay; 0 means whole drives.
+	// Length of each drive's replay; 0 means whole drives. A generated one takes ten
+	// minutes at most.
 	Length time.Duration
 	// Short is how long the other experiments take, at least a second.
 	Short time.Duration
@@ -69,7 +70,7 @@ func (o *Options) experiments() []experiment {
 		{"replicas", replicas},
 		{"exponent", exponent},
 	}
-	for _, d := range append(generatedDrives(o.Seed), o.Drives...) {
+	for _, d := range append(slices.Clone(o.Drives), generatedDrives(o.Seed)...) {
 		all = append(all, experiment{d.ID, d.experiment})
 	}
 	return all
