@@ -4,14 +4,9 @@
 package contacts
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/netip"
-	"os"
 
 	"github.com/fogplr/fogplr/internal/files"
 	"github.com/fogplr/fogplr/internal/keys"
@@ -33,16 +28,8 @@ const bookVersion = 1
 
 // Load returns the contacts in file, none if it is not there.
 func Load(file string) ([]tunnel.Contact, error) {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
+	b, err := files.Read(file, maxFile)
+	if b == nil || err != nil {
 		return nil, err
 	}
 	all, err := decode(b)
@@ -53,14 +40,9 @@ func Load(file string) ([]tunnel.Contact, error) {
 }
 
 func decode(b []byte) ([]tunnel.Contact, error) {
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
-	}
 	var content book
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&content); err != nil {
-		return nil, fmt.Errorf("it is not the JSON that fogplr writes: %w", err)
+	if err := files.Decode(b, maxFile, &content); err != nil {
+		return nil, err
 	}
 	if content.Version != bookVersion {
 		return nil, fmt.Errorf("it has version %d, not %d", content.Version, bookVersion)

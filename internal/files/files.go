@@ -1,10 +1,13 @@
-// Package files writes small files that are whole at every moment and that the
-// service's user can use when root made them.
+// Package files keeps small files: whole at every moment, usable by the service's
+// user when root made them, and read with care.
 package files
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,6 +44,34 @@ func write(file string, content []byte, mode fs.FileMode, place func(from, to st
 		err = syncDir(dir)
 	}
 	return err
+}
+
+// Read returns the content of file, nil if it is not there. Of a file larger than
+// limit (bytes) it returns limit + 1 bytes, which Decode refuses.
+func Read(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit+1)) // not nil
+}
+
+// Decode reads JSON that this program wrote into v: at most limit bytes, and no
+// other keys than v has.
+func Decode(content []byte, limit int64, v any) error {
+	if int64(len(content)) > limit {
+		return fmt.Errorf("it is larger than %d bytes", limit)
+	}
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("it is not the JSON that fogplr writes: %w", err)
+	}
+	return nil
 }
 
 // syncDir makes a new name in dir last.

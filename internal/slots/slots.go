@@ -5,12 +5,8 @@
 package slots
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +44,7 @@ func Assign(stateDir string, carriers []string) (slot map[string]int, notes []st
 		return nil, nil, fmt.Errorf("%d carriers, but a robot has %d slots", len(carriers), Count)
 	}
 	file := filepath.Join(stateDir, fileName)
-	content, err := read(file)
+	content, err := files.Read(file, maxFile)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read which slots the carriers have: %w", err)
 	}
@@ -141,33 +137,15 @@ func oldest(entries []entry) int {
 	return best
 }
 
-// read returns the content of file, nil when it does not exist.
-func read(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1)) // not nil
-}
-
 // decode returns the entries of a file's content and checks everything that
 // assign relies on. Nil is no file and no entries.
 func decode(b []byte) ([]entry, error) {
 	if b == nil {
 		return nil, nil
 	}
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
-	}
 	var content book
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&content); err != nil {
-		return nil, fmt.Errorf("it is not the JSON that fogplr writes: %w", err)
+	if err := files.Decode(b, maxFile, &content); err != nil {
+		return nil, err
 	}
 	if content.Version != bookVersion {
 		return nil, fmt.Errorf("it has version %d, not %d", content.Version, bookVersion)

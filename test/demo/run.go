@@ -103,7 +103,7 @@ func (r *run) start(ctx context.Context, l *lab.Lab) (err error) {
 	}
 	r.servers = map[string]*lab.Cmd{}
 	for _, g := range r.world.Gateways {
-		server, err := r.program(ctx, g.Node, r.fleet.Member(g.Name()), "rpc_server", "--name", g.Name())
+		server, err := program(ctx, r.fleet.Member(g.Name()), "rpc_server", "--name", g.Name())
 		if err == nil {
 			err = server.Start()
 		}
@@ -141,19 +141,13 @@ func (r *run) deploy() (err error) {
 	return err
 }
 
-// program prepares a DDS program with the profile that `fogplr env` writes.
-func (r *run) program(ctx context.Context, n *lab.Node, m *deploy.Member, name string, args ...string) (*lab.Cmd, error) {
+// program prepares a DDS program of ours on a member's node.
+func program(ctx context.Context, m *deploy.Member, name string, args ...string) (*lab.Cmd, error) {
 	path, err := apps.Path(name)
 	if err != nil {
 		return nil, err
 	}
-	profiles := filepath.Join(m.Dir, "dds")
-	if err := os.MkdirAll(profiles, 0o755); err != nil {
-		return nil, err
-	}
-	// A shell, as the user has one.
-	const script = `vars=$("$0" env --config "$1" --dir "$2"); eval "$vars"; shift 2; exec "$@"`
-	return n.Command(ctx, "sh", append([]string{"-euc", script, r.fogplr, m.Config(), profiles, path}, args...)...), nil
+	return m.Program(ctx, path, args...)
 }
 
 // measure runs the client to its end, breaks what is to break, and prints a
@@ -182,9 +176,8 @@ func (r *run) measure(ctx context.Context) (*result, error) {
 }
 
 func (r *run) startClient(ctx context.Context) error {
-	node := r.world.Robots[0].Node
 	count := int(r.length/time.Second) * callsPerS
-	cmd, err := r.program(ctx, node, r.robot, "rpc_client", "--servers=2", fmt.Sprintf("--count=%d", count),
+	cmd, err := program(ctx, r.robot, "rpc_client", "--servers=2", fmt.Sprintf("--count=%d", count),
 		fmt.Sprintf("--rate=%d", callsPerS), fmt.Sprintf("--deadline-ms=%d", deadlineMS), "--match-timeout-s=40", "--settle-ms=500")
 	if err != nil {
 		return err

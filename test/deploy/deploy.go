@@ -214,6 +214,17 @@ func (m *Member) CLI(ctx context.Context, args ...string) (string, error) {
 	return m.node.Command(ctx, m.fleet.bin, args...).Output()
 }
 
+// Program prepares a DDS program on the member's node, by a shell that takes its
+// settings from `fogplr env`, as a user's shell does.
+func (m *Member) Program(ctx context.Context, path string, args ...string) (*lab.Cmd, error) {
+	profiles := filepath.Join(m.Dir, "dds")
+	if err := os.MkdirAll(profiles, 0o755); err != nil {
+		return nil, err
+	}
+	const script = `vars=$("$0" env --config "$1" --dir "$2"); eval "$vars"; shift 2; exec "$@"`
+	return m.node.Command(ctx, "sh", append([]string{"-euc", script, m.fleet.bin, m.Config(), profiles, path}, args...)...), nil
+}
+
 // WaitUp waits until all paths of a robot are up.
 func (m *Member) WaitUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -128,8 +127,6 @@ peers:
 	return ""
 }
 
-// Command runs the program by a shell that takes its settings from `fogplr env`,
-// as a user's shell does.
 func (t *fogplr) Command(ctx context.Context, n *lab.Node, name string, args ...string) (*lab.Cmd, error) {
 	m, err := t.member(n)
 	if err != nil {
@@ -139,12 +136,7 @@ func (t *fogplr) Command(ctx context.Context, n *lab.Node, name string, args ...
 	if err != nil {
 		return nil, err
 	}
-	profiles := filepath.Join(m.Dir, "dds")
-	if err := os.MkdirAll(profiles, 0o755); err != nil {
-		return nil, err
-	}
-	const script = `vars=$("$0" env --config "$1" --dir "$2"); eval "$vars"; shift 2; exec "$@"`
-	return n.Command(ctx, "sh", append([]string{"-euc", script, t.program, m.Config(), profiles, path}, args...)...), nil
+	return m.Program(ctx, path, args...)
 }
 
 func (t *fogplr) member(n *lab.Node) (*deploy.Member, error) {
