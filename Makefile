@@ -35,11 +35,11 @@ check: ## formatting, vet, staticcheck
 	go vet -tags long ./...
 	go run $(STATICCHECK) -tags long ./...
 
-test: build apps check ## all tests, under 15 minutes (root)
+test: build apps peers check ## all tests, under 15 minutes (root)
 	go test -race -timeout 5m $$(go list ./... | grep -v /test/)
 	go test -timeout 12m -p 1 ./test/...
 
-test-long: build apps ## long campaigns, about an hour (root)
+test-long: build apps peers ## long campaigns, about an hour (root)
 	go test -tags long -timeout 90m -p 1 -run Long ./...
 
 peers: ## build what fogplr is compared with

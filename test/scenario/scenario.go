@@ -110,8 +110,8 @@ type Workload struct {
 	Deadline        time.Duration
 	LostAfter       time.Duration // when a call counts as lost
 	Work            time.Duration // what a server takes for a call
-	// Gateway is where iperf3 and command have their other end; empty means the
-	// first one for iperf3 and all for the others.
+	// Gateway is where the workload has its other end; empty means the first one for
+	// iperf3 and all for the others.
 	Gateway string
 	// Args are further arguments of ddsperf and iperf3, or a command on the robot.
 	Args []string

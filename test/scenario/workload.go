@@ -9,8 +9,8 @@ import (
 	"github.com/fogplr/fogplr/internal/tables"
 )
 
-// workloadKeys are the keys that mean something to each type, besides type and
-// name.
+// workloadKeys are the keys that mean something to each type, besides type, name
+// and gateway.
 var workloadKeys = []struct {
 	kind string
 	keys []string
@@ -18,8 +18,8 @@ var workloadKeys = []struct {
 	{RPC, []string{"vendor", "rate", "size", "reply_size", "deadline", "lost_after", "work"}},
 	{Stream, []string{"rate", "size"}},
 	{DDSPerf, []string{"args"}},
-	{Iperf3, []string{"gateway", "args"}},
-	{Command, []string{"gateway", "args", "server"}},
+	{Iperf3, []string{"args"}},
+	{Command, []string{"args", "server"}},
 	{ROS2, nil},
 }
 
@@ -67,14 +67,13 @@ func readWorkload(t *tables.Table, k *Workload, keys []string, gateways names) {
 			k.LostAfter = t.Duration(key, time.Millisecond, maxDelay, max(defaultLostAfter, k.Deadline))
 		case "work":
 			k.Work = t.Duration(key, 0, maxDelay, 0)
-		case "gateway":
-			k.Gateway = gateways.refer(t, key, false)
 		case "args":
 			args(t, k)
 		case "server":
 			k.Server = program(t, key, `a command on the gateways, a list of texts, such as ["nc", "-l", "9"]`)
 		}
 	}
+	k.Gateway = gateways.refer(t, "gateway", false)
 	if k.LostAfter < k.Deadline {
 		t.Wrong("lost_after", fmt.Sprintf("a time that is not before the deadline, %q", tables.ShowTime(k.Deadline)))
 	}
