@@ -9,10 +9,12 @@ import (
 )
 
 // plug makes the carrier's link and gives both ends their addresses and routes.
-func (w *World) plug(c *Carrier, p LinkParams) (err error) {
-	if c.Link, err = w.Link(c.robot.Node, c.Interface, c.far, c.port, p); err != nil {
+func (w *World) plug(c *Carrier, p LinkParams) error {
+	link, err := w.Link(c.robot.Node, c.Interface, c.far, c.port, p)
+	if err != nil {
 		return err
 	}
+	c.Link = link
 	if !c.raw {
 		err = c.far.AddAddress(c.port, fmt.Sprintf("%v/%d", c.Router, c.Address.Bits()))
 	} else {
@@ -20,6 +22,9 @@ func (w *World) plug(c *Carrier, p LinkParams) (err error) {
 			c.far.AddAddress(c.port, c.Router.String()+"/32"),
 			c.far.AddRoute(c.Address.Masked().String(), "", c.port, 0),
 		)
+	}
+	if c.mtu > 0 {
+		err = errors.Join(err, c.SetMTU(c.mtu))
 	}
 	return errors.Join(err, c.lease())
 }
@@ -76,15 +81,28 @@ func (c *Carrier) Readdress() error {
 // (or the same), as when a modem resets itself.
 func (w *World) Replug(c *Carrier, name string) error {
 	p := c.Link.Params()
-	if err := w.Remove(c.Link); err != nil {
+	up, down, err := c.Counters()
+	if err == nil {
+		err = w.Remove(c.Link)
+	}
+	if err != nil {
 		return err
 	}
+	c.past[0], c.past[1] = up, down
 	c.Interface = name
 	return w.plug(c, p)
+}
+
+// Counters returns what became of the carrier's packets so far, over all links
+// that it had.
+func (c *Carrier) Counters() (up, down Counters, err error) {
+	up, down, err = c.Link.Counters()
+	return up.Plus(c.past[0]), down.Plus(c.past[1]), err
 }
 
 // SetMTU sets the MTU (bytes) of the interfaces at both ends of the carrier's
 // link, so that the kernel says what is too big.
 func (c *Carrier) SetMTU(mtu int) error {
+	c.mtu = mtu
 	return errors.Join(c.robot.SetMTU(c.Interface, mtu), c.far.SetMTU(c.port, mtu))
 }

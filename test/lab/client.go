@@ -88,6 +88,9 @@ func (e *emulator) call(q request, fds ...int) (r reply, err error) {
 	if err == nil {
 		err = json.Unmarshal(buf[:n], &r)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return r, fmt.Errorf("the emulator did not answer within %v: is the machine too busy? %w", emulatorPatience, err)
+	}
 	if err != nil {
 		return r, fmt.Errorf("the emulator does not answer (main or TestMain must call lab.Main first): %w", err)
 	}

@@ -27,7 +27,7 @@ type conveyor struct {
 
 // startConveyor starts the emulator from in to out. Both descriptors must stay
 // open until halt has returned.
-func startConveyor(in, out int, seed uint64, raw bool) (*conveyor, error) {
+func startConveyor(in, out int, seed uint64, raw bool, s settings) (*conveyor, error) {
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
@@ -36,41 +36,47 @@ func startConveyor(in, out int, seed uint64, raw bool) (*conveyor, error) {
 	if raw {
 		c.pipe.header = 0
 	}
+	c.set(s)
 	go c.run()
 	return c, nil
 }
 
-// set changes the parameters; traces that are new are read from their files.
-func (c *conveyor) set(p Params, start time.Time) error {
-	c.mu.Lock()
-	old := c.pipe.params
-	rtt, capacity := c.pipe.rtt, c.pipe.capacity
-	c.mu.Unlock()
-	var err error
+// settingsFor reads the traces that p names, but takes those that old has already.
+func settingsFor(p Params, start time.Time, old settings) (s settings, err error) {
+	s = settings{params: p, rtt: old.rtt, capacity: old.capacity, start: start}
 	switch {
 	case p.RTT == nil:
-		rtt = nil
-	case old.RTT == nil || *p.RTT != *old.RTT:
-		if rtt, err = p.RTT.Load(); err != nil {
-			return err
+		s.rtt = nil
+	case old.params.RTT == nil || *p.RTT != *old.params.RTT:
+		if s.rtt, err = p.RTT.Load(); err != nil {
+			return s, err
 		}
 	}
 	switch {
 	case p.Capacity == "":
-		capacity = nil
-	case p.Capacity != old.Capacity:
-		if capacity, err = loadCapacity(p.Capacity); err != nil {
-			return err
+		s.capacity = nil
+	case p.Capacity != old.params.Capacity:
+		if s.capacity, err = loadCapacity(p.Capacity); err != nil {
+			return s, err
 		}
 	}
 	if !start.IsZero() { // it came by its date: give it this process's monotonic reading
 		now := time.Now()
-		start = now.Add(start.Sub(now.Round(0)))
+		s.start = now.Add(start.Sub(now.Round(0)))
 	}
+	return s, nil
+}
+
+func (c *conveyor) set(s settings) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pipe.params, c.pipe.rtt, c.pipe.capacity, c.pipe.start = p, rtt, capacity, start
-	return nil
+	c.pipe.settings = s
+}
+
+func (c *conveyor) settings() settings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pipe.settings
 }
 
 func (c *conveyor) counters() (Counters, error) {

@@ -11,10 +11,11 @@ const (
 	defaultReorderDelay = 10 * time.Millisecond
 	// maxRTT is the longest round trip in a trace, in ms: one minute.
 	maxRTT = 60_000
-	// maxRows and maxOpportunities bound a trace: eight days of seconds, and one
-	// hour of a link with 10,000 packets/s.
-	maxRows          = 700_000
-	maxOpportunities = 36_000_000
+	// maxRows and maxOpportunities bound a trace, so that the emulator reads it in a
+	// small part of emulatorPatience: six days of seconds, and ten minutes of 40
+	// Mbit/s.
+	maxRows          = 500_000
+	maxOpportunities = 2_000_000
 	// maxInFlight bounds the packets inside one direction: 20,000 packets/s with
 	// five seconds of delay, 200 MB at worst.
 	maxInFlight = 100_000
@@ -51,7 +52,8 @@ const (
 	// captureBuffer is the kernel's buffer for one capture, in bytes: one second
 	// of 20,000 full packets/s.
 	captureBuffer = 32 << 20
-	// recordDir holds one file per living laboratory.
+	// recordDir holds one file per living laboratory, and the socket and log of one
+	// that stands.
 	recordDir = "/run/fogplr-lab"
 	// netnsDir is where iproute2 keeps named network namespaces.
 	netnsDir = "/run/netns"

@@ -90,7 +90,7 @@ func (t *translator) translate() error {
 		out = "masquerade fully-random"
 	case t.binds > 0:
 		low := 20_000 + 1000*(t.binds%40)
-		out = fmt.Sprintf("meta l4proto { tcp, udp } masquerade to :%d-%d", low, low+999)
+		out = fmt.Sprintf("meta l4proto { tcp, udp } masquerade to :%d-%d\n\t\toifname \"%s\" masquerade", low, low+999, wanPort)
 	}
 	return t.node.NFT(fmt.Sprintf(`table ip nat
 delete table ip nat

@@ -133,10 +133,15 @@ func TestCarriersChange(t *testing.T) {
 			through("down and up", "10.1.0.2")
 			must(t, c.Readdress())
 			through("another address", "10.1.0.3")
-			must(t, w.Replug(c, "modem9"))
-			through("another name", "10.1.0.3")
 			must(t, c.SetMTU(1400))
 			through("another MTU", "10.1.0.3")
+			before, _, err := c.Counters()
+			must(t, err)
+			must(t, w.Replug(c, "modem9"))
+			through("another name", "10.1.0.3")
+			if after, _, err := c.Counters(); err != nil || before.Received < 4 || after.Received <= before.Received {
+				t.Errorf("%d packets counted before, %d after, %v", before.Received, after.Received, err)
+			}
 			k, err := w.Robots[0].Netlink().LinkByName("modem9")
 			must(t, err)
 			if k.Attrs().MTU != 1400 || (len(k.Attrs().HardwareAddr) == 0) != raw {

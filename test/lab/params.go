@@ -38,9 +38,9 @@ type Params struct {
 	// RTT, when set, adds a recorded delay and its holes; see LinkParams.Start.
 	RTT *RTT
 	// Jitter is half the width (Uniform) or the standard deviation (Normal) of
-	// the delay. Packets never overtake each other because of it: one that is
-	// due before its predecessor leaves together with it, so at high packet
-	// rates the delay leans to the upper end.
+	// the delay. Packets never overtake each other because of it (unless RTT is
+	// set): one that is due before its predecessor leaves together with it, so at
+	// high packet rates the delay leans to the upper end.
 	Jitter       time.Duration
 	Distribution Distribution
 	// Loss is the share (0 to 1) of packets lost, each for itself.

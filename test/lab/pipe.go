@@ -23,6 +23,29 @@ type Counters struct {
 	Latest time.Duration
 }
 
+// Plus returns the sum of two links' counters.
+func (c Counters) Plus(o Counters) Counters {
+	return c.combine(o, func(a, b uint64) uint64 { return a + b })
+}
+
+// Since returns what was counted after an earlier reading; Latest and InFlight
+// are those of now.
+func (c Counters) Since(o Counters) Counters {
+	d := c.combine(o, func(a, b uint64) uint64 { return a - b })
+	d.Latest, d.InFlight = c.Latest, c.InFlight
+	return d
+}
+
+func (c Counters) combine(o Counters, f func(a, b uint64) uint64) Counters {
+	return Counters{
+		Received: f(c.Received, o.Received), ReceivedBytes: f(c.ReceivedBytes, o.ReceivedBytes),
+		Delivered: f(c.Delivered, o.Delivered), DeliveredBytes: f(c.DeliveredBytes, o.DeliveredBytes),
+		Lost: f(c.Lost, o.Lost), Overflowed: f(c.Overflowed, o.Overflowed), Swallowed: f(c.Swallowed, o.Swallowed),
+		TooBig: f(c.TooBig, o.TooBig), Duplicated: f(c.Duplicated, o.Duplicated), Reordered: f(c.Reordered, o.Reordered),
+		Refused: f(c.Refused, o.Refused), InFlight: f(c.InFlight, o.InFlight), Latest: max(c.Latest, o.Latest),
+	}
+}
+
 // packet is one frame inside a pipe.
 type packet struct {
 	due   time.Time
@@ -40,7 +63,7 @@ func (p *packet) before(o *packet) bool {
 // pipe is one direction of a link, without its devices. Time is passed in and
 // must not go backwards. Not safe for concurrent use.
 type pipe struct {
-	params  Params
+	settings
 	header  int // bytes before the packet in a frame
 	seed    uint64
 	packets uint64 // offered so far: the number of the next packet
@@ -48,17 +71,21 @@ type pipe struct {
 	bad     bool      // state of the Gilbert-Elliott model
 	free    time.Time // when the link has sent all that was queued for its rate
 	lastDue time.Time // of packets that keep their order
-	// Traces, nil without, and when they start, zero for not yet.
-	rtt      *RTTTrace
-	capacity *capacity
-	start    time.Time
-	heap     []*packet
-	pool     []*packet
-	count    Counters
+	heap    []*packet
+	pool    []*packet
+	count   Counters
+}
+
+// settings are what a pipe does to packets.
+type settings struct {
+	params   Params
+	rtt      *RTTTrace // nil without
+	capacity *capacity // nil without
+	start    time.Time // of the traces, zero for not yet
 }
 
 func newPipe(seed uint64, params Params) *pipe {
-	return &pipe{params: params, seed: seed, header: ethernetHeader}
+	return &pipe{settings: settings{params: params}, seed: seed, header: ethernetHeader}
 }
 
 // offer takes a frame that arrived at now. The frame is copied when it is kept.

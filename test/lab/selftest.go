@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -32,13 +31,13 @@ type Exactness struct {
 }
 
 func (e *Exactness) String() string {
-	us := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1e3) }
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1e3) }
 	return fmt.Sprintf("A link without delay adds %s (99 %%: %s, jitter %s), at %d packets/s.\n"+
 		"A delay of %v is wrong by %s (99 %%: %s), at %d packets/s.\n"+
 		"Of %d packets/s, %.3f %% come, 99 %% of them within %s of their time.",
-		us(e.Added), us(e.AddedP99), us(e.Jitter), testedRate,
-		testedDelay, us(e.ErrorP50), us(e.ErrorP99), testedRate,
-		testedFlood, 100*e.Delivered, us(e.LateP99))
+		ms(e.Added), ms(e.AddedP99), ms(e.Jitter), testedRate,
+		testedDelay, ms(e.ErrorP50), ms(e.ErrorP99), testedRate,
+		testedFlood, 100*e.Delivered, ms(e.LateP99))
 }
 
 // SelfTest measures the emulator on this machine, as busy as it is. It takes some
@@ -87,28 +86,21 @@ func SelfTest(ctx context.Context) (e *Exactness, err error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong, late := offBy(exact.Latency, testedDelay), offBy(flood.Latency, testedDelay)
+	wrong, late := offBy(exact, testedDelay), offBy(flood, testedDelay)
 	return &Exactness{
 		Added: empty.Percentile(0.5), AddedP99: empty.Percentile(0.99), Jitter: empty.Percentile(0.99) - empty.Percentile(0.01),
-		ErrorP50: quantile(wrong, 0.5), ErrorP99: quantile(wrong, 0.99),
-		Delivered: float64(flood.Received) / float64(flood.Sent), LateP99: quantile(late, 0.99),
+		ErrorP50: wrong.Percentile(0.5), ErrorP99: wrong.Percentile(0.99),
+		Delivered: float64(flood.Received) / float64(flood.Sent), LateP99: late.Percentile(0.99),
 	}, nil
 }
 
-// offBy returns how far latencies are from what was asked, ascending.
-func offBy(latencies []time.Duration, asked time.Duration) []time.Duration {
-	off := make([]time.Duration, len(latencies))
-	for i, d := range latencies {
-		off[i] = (d - asked).Abs()
+// offBy returns a report whose latencies are how far those of r are from what was
+// asked.
+func offBy(r *FlowReport, asked time.Duration) *FlowReport {
+	off := &FlowReport{}
+	for _, d := range r.Latency {
+		off.Latency = append(off.Latency, (d - asked).Abs())
 	}
-	slices.Sort(off)
+	slices.Sort(off.Latency)
 	return off
-}
-
-// quantile of values in ascending order, 0 when there are none.
-func quantile(sorted []time.Duration, p float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(math.Floor(p*float64(len(sorted)))))]
 }

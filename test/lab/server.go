@@ -160,15 +160,13 @@ func (s *server) open(q *request, fds []int) error {
 		return fmt.Errorf("a link came with %d descriptors", len(fds))
 	}
 	link := &emulated{fds: [2]int(fds)}
-	for i, p := range []Params{q.Params.AB, q.Params.BA} {
-		c, err := startConveyor(fds[i], fds[1-i], mix(q.Params.Seed+uint64(i)), q.Params.Raw)
-		if err == nil {
-			err = c.set(p, q.Params.Start)
-		}
+	both, err := link.settings(&q.Params)
+	if err != nil {
+		return errors.Join(err, link.close())
+	}
+	for i := range both {
+		c, err := startConveyor(fds[i], fds[1-i], mix(q.Params.Seed+uint64(i)), q.Params.Raw, both[i])
 		if err != nil {
-			if c != nil {
-				c.halt()
-			}
 			return errors.Join(err, link.close())
 		}
 		link.conveyors[i] = c
@@ -177,8 +175,30 @@ func (s *server) open(q *request, fds []int) error {
 	return nil
 }
 
+// set changes both directions, or with an error none.
 func (e *emulated) set(p *LinkParams) error {
-	return errors.Join(e.conveyors[0].set(p.AB, p.Start), e.conveyors[1].set(p.BA, p.Start))
+	both, err := e.settings(p)
+	if err != nil {
+		return err
+	}
+	for i, c := range e.conveyors {
+		c.set(both[i])
+	}
+	return nil
+}
+
+// settings reads what p names for both directions.
+func (e *emulated) settings(p *LinkParams) (both [2]settings, err error) {
+	for i, params := range []Params{p.AB, p.BA} {
+		var old settings
+		if c := e.conveyors[i]; c != nil {
+			old = c.settings()
+		}
+		if both[i], err = settingsFor(params, p.Start, old); err != nil {
+			return both, err
+		}
+	}
+	return both, nil
 }
 
 func (e *emulated) close() error {

@@ -64,7 +64,9 @@ type Carrier struct {
 	far   *Node  // the other end of Link
 	port  string // its interface
 	nat   *translator
-	moves int // address changes so far
+	moves int         // address changes so far
+	mtu   int         // if it was set
+	past  [2]Counters // of the links it had before, up and down
 }
 
 // Gateway is a node in the cloud. Its interface is eth0.

@@ -93,8 +93,8 @@ func (r RTT) read(f io.Reader) (*RTTTrace, error) {
 		}
 		line, _ := table.FieldPos(column)
 		ms, err := strconv.ParseFloat(strings.TrimSpace(record[column]), 64)
-		if err != nil || math.IsNaN(ms) || ms > maxRTT {
-			return nil, fmt.Errorf("line %d: %q is not a round trip in ms: want up to %g, or -1 for no service", line, record[column], float64(maxRTT))
+		if err != nil || math.IsNaN(ms) || ms > maxRTT || ms < 0 && ms != -1 {
+			return nil, fmt.Errorf("line %d: %q is not a round trip in ms: want 0 to %g, or -1 for no service", line, record[column], float64(maxRTT))
 		}
 		if len(t.rows) == maxRows {
 			return nil, fmt.Errorf("line %d: more than %d rows", line, maxRows)
@@ -212,6 +212,9 @@ func (c *capacity) time(n int) time.Duration {
 // send returns when a packet of size bytes that arrives at since has left, false
 // if it would wait longer than queue for its turn.
 func (c *capacity) send(since time.Duration, size int, queue time.Duration) (time.Duration, bool) {
+	if c.left == 0 {
+		c.next, c.left = c.next+1, opportunity
+	}
 	if c.time(c.next) < since {
 		period := c.at[len(c.at)-1]
 		cycle := int((since - 1) / period) // whose last opportunity is not before since

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fogplr/fogplr/test/lab"
@@ -21,6 +22,7 @@ type Standing struct {
 	World    *lab.World
 	Tunnel   tunnels.Tunnel
 
+	mu      sync.Mutex           // one fault, or one end of a fault, at a time
 	servers map[string][]*server // by gateway
 	calling []*job               // that make calls
 }

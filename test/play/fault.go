@@ -34,7 +34,7 @@ func Describe(f *scenario.Fault) string {
 }
 
 // Suffer makes a fault happen and, when its time is over, undoes it, where it can
-// be undone. One without an end stays. When ctx ends early it is undone, too.
+// be undone. One without an end stays.
 func (s *Standing) Suffer(ctx context.Context, f *scenario.Fault) error {
 	undo, err := s.Inject(ctx, f)
 	if err != nil || f.For == 0 || undo == nil {
@@ -42,13 +42,30 @@ func (s *Standing) Suffer(ctx context.Context, f *scenario.Fault) error {
 	}
 	select {
 	case <-ctx.Done():
+		return ctx.Err()
 	case <-time.After(f.For):
+		return undo(ctx)
 	}
-	return undo(ctx)
 }
 
 // Inject makes a fault happen and returns how it is undone, nil if it cannot be.
+// With an error, undo may be set: some of the fault has happened. Faults and their
+// ends come one after the other, whoever asks for them.
 func (s *Standing) Inject(ctx context.Context, f *scenario.Fault) (undo func(context.Context) error, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end, err := s.inject(ctx, f)
+	if end == nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return end(ctx)
+	}, err
+}
+
+func (s *Standing) inject(ctx context.Context, f *scenario.Fault) (undo func(context.Context) error, err error) {
 	switch {
 	case f.Kind == scenario.RobotRestart:
 		node := s.World.Robots[0].Node
@@ -73,14 +90,15 @@ func (s *Standing) Inject(ctx context.Context, f *scenario.Fault) (undo func(con
 func (s *Standing) onCarrier(c *lab.Carrier, f *scenario.Fault) (undo func(context.Context) error, err error) {
 	switch f.Kind {
 	case scenario.BlackHole:
-		set := c.Link.BlackHole
+		set := (*lab.Link).BlackHole
 		switch f.Direction {
 		case scenario.Up:
-			set = c.Link.BlackHoleAB
+			set = (*lab.Link).BlackHoleAB
 		case scenario.Down:
-			set = c.Link.BlackHoleBA
+			set = (*lab.Link).BlackHoleBA
 		}
-		return func(context.Context) error { return set(false) }, set(true)
+		// By its end the carrier may have another link.
+		return func(context.Context) error { return set(c.Link, false) }, set(c.Link, true)
 	case scenario.LinkDown:
 		return func(context.Context) error { return c.Up() }, c.Down()
 	case scenario.Unplug:

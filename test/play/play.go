@@ -123,6 +123,7 @@ func (r *run) meanwhile(ctx context.Context) (time.Duration, error) {
 	for _, f := range r.Scenario.Faults {
 		r.later(ctx, &group, f.At, func() error {
 			r.say("%s", Describe(&f))
+			f.For = min(f.For, r.Scenario.Duration-f.At) // the run's end is its end
 			return r.Suffer(ctx, &f)
 		})
 	}
@@ -149,15 +150,17 @@ func (r *run) say(format string, args ...any) {
 	fmt.Fprintf(r.o.Log, "%s  %s\n", at, fmt.Sprintf(format, args...))
 }
 
-// counters returns what crossed each carrier's link.
+// counters returns what crossed each carrier.
 func (r *run) counters() ([]Carrier, error) {
+	r.mu.Lock() // links may be made anew
+	defer r.mu.Unlock()
 	var all []Carrier
-	for _, c := range r.World.Robots[0].Carriers {
-		up, down, err := c.Link.Counters()
+	for i, c := range r.World.Robots[0].Carriers {
+		up, down, err := c.Counters()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Carrier{Name: c.Interface, Up: up, Down: down})
+		all = append(all, Carrier{Name: r.Scenario.Carriers[i].Interface, Up: up, Down: down})
 	}
 	return all, nil
 }

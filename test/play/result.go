@@ -73,31 +73,12 @@ func (r *Result) Series(w *Work, name string) report.Series {
 	return s
 }
 
-// difference returns what was counted between two readings. A link that was made
-// anew in between counts from its beginning.
+// difference returns what was counted between two readings.
 func difference(after, before []Carrier) []Carrier {
 	for i := range after {
-		after[i].Up = since(after[i].Up, before[i].Up)
-		after[i].Down = since(after[i].Down, before[i].Down)
+		after[i].Up = after[i].Up.Since(before[i].Up)
+		after[i].Down = after[i].Down.Since(before[i].Down)
 	}
-	return after
-}
-
-func since(after, before lab.Counters) lab.Counters {
-	if after.Received < before.Received {
-		return after
-	}
-	after.Received -= before.Received
-	after.ReceivedBytes -= before.ReceivedBytes
-	after.Delivered -= before.Delivered
-	after.DeliveredBytes -= before.DeliveredBytes
-	after.Lost -= before.Lost
-	after.Overflowed -= before.Overflowed
-	after.Swallowed -= before.Swallowed
-	after.TooBig -= before.TooBig
-	after.Duplicated -= before.Duplicated
-	after.Reordered -= before.Reordered
-	after.Refused -= before.Refused
 	return after
 }
 

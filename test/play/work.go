@@ -22,16 +22,34 @@ const endsWithin = 10 * time.Second
 // server is a program on a gateway that can be started again.
 type server struct {
 	make   func(context.Context) (*lab.Cmd, error)
-	cmd    *lab.Cmd
+	cmd    *lab.Cmd     // started
+	killed bool         // by a fault
 	output bytes.Buffer // of all its runs
 }
 
-func (v *server) start(ctx context.Context) (err error) {
-	if v.cmd, err = v.make(ctx); err != nil {
+func (v *server) start(ctx context.Context) error {
+	cmd, err := v.make(ctx)
+	if err != nil {
 		return err
 	}
-	v.cmd.Stdout = &v.output
-	return v.cmd.Start()
+	cmd.Stdout = &v.output
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	v.cmd, v.killed = cmd, false
+	return nil
+}
+
+// ended says how a server ended that should not have, or nothing.
+func (v *server) ended() string {
+	select {
+	case <-v.cmd.Done():
+		if !v.killed {
+			return fmt.Sprintf("its server on a gateway ended early: %v (log: %s)", v.cmd.Wait(), v.cmd.Log())
+		}
+	default:
+	}
+	return ""
 }
 
 func startAll(ctx context.Context, servers []*server) (err error) {
@@ -43,6 +61,7 @@ func startAll(ctx context.Context, servers []*server) (err error) {
 
 func killAll(servers []*server) (err error) {
 	for _, v := range servers {
+		v.killed = true
 		err = errors.Join(err, v.cmd.Kill())
 	}
 	return err
@@ -114,6 +133,7 @@ func (j *job) plan() (err error) {
 	ms := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds()*1e3, 'f', -1, 64) }
 	number := func(n int) string { return strconv.Itoa(n) }
 	rate := strconv.FormatFloat(w.Rate, 'f', -1, 64)
+	seconds := number(max(1, int(j.Scenario.Duration.Seconds()))) // 0 is no end for some
 	switch w.Type {
 	case scenario.RPC:
 		prefix := map[string]string{"cyclone": "", "fast": "fast_", "udp": "udp_"}[w.Vendor]
@@ -131,11 +151,11 @@ func (j *job) plan() (err error) {
 			"--subscribers", number(len(j.on)), "--match-timeout-s", "40", "--settle-ms", "500"}
 	case scenario.DDSPerf:
 		j.service = []string{"ddsperf", "pong"}
-		j.client = append([]string{"ddsperf", "-D", number(int(j.Scenario.Duration.Seconds())), "ping"}, w.Args...)
+		j.client = append([]string{"ddsperf", "-D", seconds, "ping"}, w.Args...)
 	case scenario.Iperf3:
 		address := j.Tunnel.Address(j.on[0].Node).String()
 		j.service = []string{"iperf3", "-s", "-B", address}
-		j.client = append([]string{"iperf3", "-c", address, "-t", number(int(j.Scenario.Duration.Seconds()))}, w.Args...)
+		j.client = append([]string{"iperf3", "-c", address, "-t", seconds}, w.Args...)
 	case scenario.Command:
 		j.service, j.client = w.Server, w.Args
 	case scenario.ROS2:
@@ -176,9 +196,6 @@ func (j *job) begin(ctx context.Context) error {
 		}
 		j.servers[g.Name()] = v
 		j.Standing.servers[g.Name()] = append(j.Standing.servers[g.Name()], v)
-	}
-	if len(j.client) == 0 {
-		return nil
 	}
 	var err error
 	if j.cmd, err = j.Tunnel.Command(ctx, j.World.Robots[0].Node, j.client[0], j.client[1:]...); err != nil {
@@ -253,9 +270,12 @@ func (j *job) end(ctx context.Context, start time.Time, duration time.Duration) 
 		case <-time.After(time.Until(start.Add(duration + j.w.LostAfter + time.Second))):
 		}
 	}
-	if j.cmd != nil {
-		work.Failed = j.finish()
-		work.Output = j.output.String()
+	work.Failed = j.finish()
+	work.Output = j.output.String()
+	for _, v := range j.servers {
+		if how := v.ended(); how != "" && work.Failed == "" {
+			work.Failed = how
+		}
 	}
 	switch j.w.Type {
 	case scenario.RPC:
@@ -270,7 +290,8 @@ func (j *job) end(ctx context.Context, start time.Time, duration time.Duration) 
 			_ = v.cmd.Stop(endsWithin)
 			var s apps.StreamSummary
 			if err := apps.ParseSummary(v.output.Bytes(), &s); err != nil {
-				return nil, fmt.Errorf("receiver on %s: %w", name, err)
+				work.Failed = fmt.Sprintf("its receiver on %s: %v", name, err)
+				continue
 			}
 			work.Streams[name] = s
 		}
@@ -293,11 +314,12 @@ func (j *job) finish() string {
 	}
 	select {
 	case <-j.cmd.Done():
+		if err := j.cmd.Wait(); err != nil {
+			return err.Error()
+		}
+		return ""
 	case <-time.After(endsWithin):
 		_ = j.cmd.Stop(endsWithin)
+		return fmt.Sprintf("it still ran %v after the end, and was stopped; let it end by itself", endsWithin)
 	}
-	if err := j.cmd.Wait(); err != nil {
-		return err.Error()
-	}
-	return ""
 }
