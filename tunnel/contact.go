@@ -12,27 +12,41 @@ type Contact struct {
 	Endpoint netip.AddrPort
 }
 
+// call is a carrier that is called after a start, and where.
+type call struct {
+	link *link
+	at   netip.AddrPort
+}
+
 // Contacts returns the carriers that may still be where they were last heard, in
 // the order of the configuration. Those that this gateway was started with are
-// among them until they had the time to answer.
-func (g *Gateway) Contacts() []Contact {
+// among them until they had the time to answer. ok is false when the gateway has
+// ended, so that it does not know any more.
+func (g *Gateway) Contacts() (all []Contact, ok bool) {
 	sessions := g.wg.sessions()
+	if len(sessions) == 0 && len(g.keys) > 0 {
+		return nil, false
+	}
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var all []Contact
 	for _, p := range g.peers {
 		for _, l := range p.links {
-			if l == nil || !l.hearing.Recent(now) && !(g.called[g.keys[l]] != nil && now.Sub(g.start) < calledFor) {
+			if l == nil {
 				continue
 			}
-			at, err := netip.ParseAddrPort(sessions[g.keys[l]].endpoint)
-			if err == nil {
-				all = append(all, Contact{Key: g.keys[l], Endpoint: at})
+			c := Contact{Key: g.keys[l]}
+			if at, err := netip.ParseAddrPort(sessions[c.Key].endpoint); err == nil && l.hearing.Recent(now) {
+				c.Endpoint = at
+			} else if call := g.called[c.Key]; call != nil && now.Sub(g.start) < calledFor {
+				c.Endpoint = call.at
+			} else {
+				continue
 			}
+			all = append(all, c)
 		}
 	}
-	return all
+	return all, true
 }
 
 // Moved says that a carrier was heard after a silence or a start of its robot, so
@@ -65,7 +79,7 @@ func (g *Gateway) recall(ctx context.Context) error {
 			sessions = g.wg.sessions()
 		}
 		for _, c := range g.cfg.Contacts {
-			if !g.missing(c.Key, sessions[c.Key].handshake != 0) {
+			if call := g.called[c.Key]; call == nil || !g.missing(call.link, sessions[c.Key].handshake != 0) {
 				continue
 			}
 			g.wg.handshake(c.Key, c.Endpoint, true)
@@ -81,11 +95,7 @@ func (g *Gateway) recall(ctx context.Context) error {
 
 // missing reports whether a carrier that is to be called was not heard yet. The
 // answer to a handshake was heard by WireGuard alone.
-func (g *Gateway) missing(key Key, answered bool) bool {
-	l := g.called[key]
-	if l == nil { // the configuration has changed
-		return false
-	}
+func (g *Gateway) missing(l *link, answered bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if l.hearing.Last().IsZero() && answered {

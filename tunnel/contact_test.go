@@ -14,8 +14,8 @@ import (
 func TestRestartedGatewayCallsItsRobots(t *testing.T) {
 	w := newWorld(t, 2, 1)
 	w.settle() // which is less than 5 s ago when the gateway goes
-	known := w.gateways[0].Contacts()
-	if len(known) != 4 || known[0].Key != w.gwCfg[0].Robots[0].Keys[0] {
+	known, ok := w.gateways[0].Contacts()
+	if !ok || len(known) != 4 || known[0].Key != w.gwCfg[0].Robots[0].Keys[0] {
 		t.Fatalf("%d contacts of four carriers: %v", len(known), known)
 	}
 	p := inner(t, "10.77.0.11", "10.77.0.101", layers.IPProtocolUDP, 7400, []byte("to an idle robot"))
@@ -32,8 +32,9 @@ func TestRestartedGatewayCallsItsRobots(t *testing.T) {
 		w.gwCfg[0].Contacts = c.contacts
 		w.startGateway(0)
 		began := time.Now()
-		if again := w.gateways[0].Contacts(); len(again) > len(known) {
-			t.Errorf("%s: %d contacts", c.name, len(again))
+		// Another crash right now must not forget anybody.
+		if again, ok := w.gateways[0].Contacts(); !ok || len(again) != min(len(c.contacts), len(known)) {
+			t.Errorf("%s: %d contacts of %d, %v", c.name, len(again), len(c.contacts), ok)
 		}
 		for came := false; !came; {
 			w.hosts["gateway0"].out <- p
@@ -51,5 +52,9 @@ func TestRestartedGatewayCallsItsRobots(t *testing.T) {
 		if took > c.allowed {
 			t.Errorf("%s: no traffic for %v after the restart", c.name, took)
 		}
+	}
+	w.stop["gateway0"]()
+	if all, ok := w.gateways[0].Contacts(); ok {
+		t.Errorf("a gateway that has ended knows %v", all)
 	}
 }

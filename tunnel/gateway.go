@@ -41,7 +41,7 @@ type Gateway struct {
 	// links by WireGuard peer, to name who claimed a wrong address.
 	byPeer map[*device.Peer]*link
 	keys   map[*link]Key
-	called map[Key]*link // the carriers that the last run's contacts name
+	called map[Key]*call // the carriers that the last run's contacts name
 	moved  chan struct{} // has room for one
 }
 
@@ -52,10 +52,10 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), called: make(map[Key]*link), moved: make(chan struct{}, 1)}
-	called := make(map[Key]bool)
+	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), called: make(map[Key]*call), moved: make(chan struct{}, 1)}
+	at := make(map[Key]netip.AddrPort)
 	for _, c := range cfg.Contacts {
-		called[c.Key] = true
+		at[c.Key] = c.Endpoint
 	}
 	var peers []*peer
 	var wgPeers []wgPeer
@@ -73,8 +73,8 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 			l := p.addLink(slot, fmt.Sprintf("slot %d", slot),
 				replicate.MakeAddress(self, uint8(slot)), replicate.MakeAddress(p.node, uint8(slot)))
 			g.keys[l] = key
-			if called[key] {
-				g.called[key] = l
+			if at[key].IsValid() {
+				g.called[key] = &call{l, at[key]}
 			}
 			wgPeers = append(wgPeers, wgPeer{key: key, allowed: l.remote})
 		}

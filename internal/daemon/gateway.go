@@ -86,11 +86,8 @@ func (b *base) keepContacts(ctx context.Context, g *tunnel.Gateway, cfg *config.
 			case <-time.After(every / 10):
 			}
 		}
-		all := g.Contacts()
-		if ctx.Err() != nil { // the tunnel may be closed, and know nobody
-			return nil
-		}
-		if slices.Equal(all, kept) {
+		all, ok := g.Contacts()
+		if !ok || slices.Equal(all, kept) {
 			continue
 		}
 		err := contacts.Save(contactsFile(cfg), all)

@@ -37,11 +37,16 @@ func (t *Table) Name(key string) (s string, ok bool) {
 // Interface returns the name of a network interface of key; ok is false when it is
 // absent or the kernel would not take it.
 func (t *Table) Interface(key string) (s string, ok bool) {
-	bad := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("/:%", r) }
 	s, ok = t.Text(key, InterfaceExpected)
-	if ok && (s == "" || s == "." || s == ".." || len(s) > MaxInterface || strings.IndexFunc(s, bad) >= 0) {
+	if ok && !ValidInterface(s) {
 		t.Wrong(key, InterfaceExpected)
 		ok = false
 	}
 	return s, ok
+}
+
+// ValidInterface reports whether the kernel takes a text as an interface's name.
+func ValidInterface(s string) bool {
+	bad := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("/:%", r) }
+	return s != "" && s != "." && s != ".." && len(s) <= MaxInterface && strings.IndexFunc(s, bad) < 0
 }

@@ -27,23 +27,31 @@ func Path(program string) (string, error) {
 	return path, nil
 }
 
-// Root returns the directory of this repository, searched for upwards from the
-// working directory.
+// Root returns the directory of this repository: that above the running program's,
+// or one upwards from the working directory.
 func Root() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if dir := filepath.Dir(filepath.Dir(program)); isRoot(dir) {
+		return dir, nil
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
+	for ; !isRoot(dir); dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("the repository of fogplr is neither here nor above; run this in it")
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("not inside the repository: no go.mod here or above")
-		}
-		dir = up
 	}
+	return dir, nil
+}
+
+func isRoot(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "test", "apps", "apps.go"))
+	return err == nil
 }
 
 // Event is one thing that happened to a request.

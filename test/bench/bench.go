@@ -54,15 +54,6 @@ type experiment struct {
 	make func(context.Context, *bench) (*report.Experiment, error)
 }
 
-// Experiments lists the IDs that Only takes, with the given drives.
-func (o *Options) Experiments() []string {
-	var ids []string
-	for _, e := range o.experiments() {
-		ids = append(ids, e.id)
-	}
-	return ids
-}
-
 func (o *Options) experiments() []experiment {
 	all := []experiment{
 		{"failover-carrier", failCarrier},
@@ -77,38 +68,55 @@ func (o *Options) experiments() []experiment {
 }
 
 // Run makes the experiments, one after the other, but several drives at a time,
-// since they leave the machine idle, and writes the report. failed says that something did not come out as it must; the
+// since they leave the machine idle, and writes the report, with an error of some
+// of them that of the others. failed says that something did not come out as it must; the
 // report says what.
 func Run(ctx context.Context, o Options) (failed bool, err error) {
 	b := &bench{Options: o}
-	known := o.Experiments()
+	var known []string
+	for _, e := range o.experiments() {
+		if slices.Contains(known, e.id) {
+			return false, fmt.Errorf("two drives would be called %s; rename a file", e.id)
+		}
+		known = append(known, e.id)
+	}
 	for _, id := range o.Only {
 		if !slices.Contains(known, id) {
 			return false, fmt.Errorf("there is no experiment %q; there are %s", id, strings.Join(known, ", "))
 		}
 	}
 	chosen := slices.DeleteFunc(o.experiments(), func(e experiment) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, e.id) })
-	sections := make([]report.Experiment, len(chosen))
-	drives, ctx := errgroup.WithContext(ctx)
+	for _, d := range o.Drives {
+		if _, err := d.scenario(o.Length, o.Seed); err != nil { // not after an hour
+			return false, err
+		}
+	}
+	sections := make([]*report.Experiment, len(chosen))
+	var drives errgroup.Group
 	drives.SetLimit(drivesAtOnce)
 	for i, e := range chosen { // drives are the last ones
 		if strings.HasPrefix(e.id, drivePrefix) {
 			drives.Go(func() error { return b.section(ctx, e, &sections[i]) })
-		} else if err := b.section(ctx, e, &sections[i]); err != nil {
-			return false, err
+		} else {
+			err = errors.Join(err, b.section(ctx, e, &sections[i]))
 		}
 	}
-	if err := drives.Wait(); err != nil {
-		return false, err
-	}
+	err = errors.Join(err, drives.Wait())
+	var made []report.Experiment
 	for _, s := range sections {
-		failed = failed || len(s.Failed) > 0
+		if s != nil {
+			made = append(made, *s)
+			failed = failed || len(s.Failed) > 0
+		}
 	}
-	return failed, report.Write(o.Dir, b.head(), sections)
+	return failed, errors.Join(err, report.Write(o.Dir, b.head(), made))
 }
 
 // section makes one experiment.
-func (b *bench) section(ctx context.Context, e experiment, section *report.Experiment) error {
+func (b *bench) section(ctx context.Context, e experiment, section **report.Experiment) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	b.say("%s begins", e.id)
 	made, err := e.make(ctx, b)
 	if err != nil {
@@ -118,7 +126,7 @@ func (b *bench) section(ctx context.Context, e experiment, section *report.Exper
 	for _, sentence := range made.Failed {
 		b.say("%s: %s", e.id, sentence)
 	}
-	*section = *made
+	*section = made
 	return nil
 }
 

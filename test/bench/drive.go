@@ -82,9 +82,6 @@ func (d *Drive) scenario(length time.Duration, seed uint64) (*scenario.Scenario,
 	s := callScenario(d.ID, length, seed)
 	for i, rtt := range d.RTT {
 		rtt.Row, rtt.First = rowLength, first
-		if rtt.Seed == 0 {
-			rtt.Seed = seed
-		}
 		s.Carriers = append(s.Carriers, scenario.Carrier{CarrierOptions: lab.CarrierOptions{
 			Interface: d.Names[i], Up: lab.Params{RTT: &rtt}, Down: lab.Params{RTT: &rtt},
 		}})

@@ -59,14 +59,17 @@ func TestStandingLaboratory(t *testing.T) {
 			t.Fatalf("fogplr-lab %s: status %d, %q is missing in:\n%s", strings.Join(args, " "), status, want, out)
 		}
 	}
-	if status, out := runs(t, "down"); status != 2 || !strings.Contains(out, "no laboratory is standing") {
-		t.Fatalf("down without a laboratory: status %d, %s", status, out)
+	if status, out := runs(t, "exec", "robot", "--", "true"); status != 2 || !strings.Contains(out, "no laboratory is standing") {
+		t.Fatalf("there should be no laboratory, and this test would take it down: status %d, %s", status, out)
 	}
 	must("The laboratory stands", "up", filepath.Join(scenarios, "campaign.toml"))
 	defer func() {
 		must("", "down")
-		if status, _ := runs(t, "exec", "robot", "--", "true"); status == 0 {
-			t.Error("the laboratory is still there")
+		if status, out := runs(t, "down"); status != 2 || !strings.Contains(out, "no laboratory is standing") {
+			t.Errorf("the laboratory is still there: status %d, %s", status, out)
+		}
+		if left, err := filepath.Glob("/run/netns/fp-lab-*"); err != nil || len(left) > 0 {
+			t.Errorf("namespaces are left: %v, %v", left, err)
 		}
 	}()
 	if status, out := runs(t, "up", filepath.Join(scenarios, "campaign.toml")); status != 2 || !strings.Contains(out, "standing already") {

@@ -36,7 +36,7 @@ func (o *playOptions) load() (*scenario.Scenario, error) {
 		return nil, err
 	}
 	if o.Seed != 0 {
-		s.Seed = o.Seed
+		s.SetSeed(o.Seed)
 	}
 	if o.Trace != "" {
 		err = s.TraceOverride(o.Trace)
@@ -118,7 +118,7 @@ func (c *commands) do(ctx context.Context, command string) error {
 	case "run":
 		return c.Run.do(ctx)
 	case "up":
-		return up(&c.Up)
+		return up(ctx, &c.Up)
 	case "hold":
 		return hold(ctx, &c.Hold)
 	case "exec":

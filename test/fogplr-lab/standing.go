@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,8 +55,9 @@ type reply struct {
 	Text      string
 }
 
-// up starts a holder in the background and waits until it is ready.
-func up(o *playOptions) error {
+// up starts a holder in the background and waits until it is ready. A holder that
+// is not to become ready ends with ctx.
+func up(ctx context.Context, o *playOptions) error {
 	if _, err := ask(request{Op: "ping"}); err == nil {
 		return errors.New("a laboratory is standing already; `fogplr-lab down` takes it down")
 	}
@@ -82,7 +85,9 @@ func up(o *playOptions) error {
 	if err != nil {
 		return err
 	}
+	interrupted := context.AfterFunc(ctx, func() { _ = holder.Process.Signal(syscall.SIGTERM) })
 	told, err := io.ReadAll(ready)
+	interrupted()
 	if err != nil {
 		return err
 	}
@@ -103,7 +108,9 @@ func hold(ctx context.Context, o *playOptions) error {
 		fmt.Fprintln(ready, err)
 		return errors.Join(err, ready.Close(), h.close())
 	}
-	fmt.Fprintf(ready, "ready\n%s", h.text())
+	if _, err = fmt.Fprintf(ready, "ready\n%s", h.text()); err != nil { // nobody waits for it
+		return errors.Join(err, h.close())
+	}
 	err = ready.Close()
 	served := make(chan error, 1)
 	go func() { served <- h.serve(ctx) }()
@@ -111,7 +118,7 @@ func hold(ctx context.Context, o *playOptions) error {
 	case <-ctx.Done():
 	case <-h.ended:
 	}
-	return errors.Join(err, h.listener.Close(), <-served, h.close())
+	return errors.Join(err, h.close(), h.listener.Close(), <-served)
 }
 
 // holder is the process that a standing laboratory belongs to.
@@ -122,6 +129,7 @@ type holder struct {
 	ended    chan struct{}
 	once     sync.Once
 	mu       sync.Mutex // one request at a time
+	closed   bool
 	undo     []func(context.Context) error
 }
 
@@ -145,14 +153,20 @@ func (h *holder) open(ctx context.Context, o *playOptions) (err error) {
 		return err
 	}
 	_ = os.Remove(standingSocket) // of a holder that was killed; up asked
-	h.listener, err = net.Listen("unix", standingSocket)
-	return err
+	if h.listener, err = net.Listen("unix", standingSocket); err != nil {
+		return err
+	}
+	return os.Chmod(standingSocket, 0o600)
 }
 
-func (h *holder) close() (err error) {
-	if h.lab == nil {
+// close takes the laboratory down. The socket is there until that is done.
+func (h *holder) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lab == nil || h.closed {
 		return nil
 	}
+	h.closed = true
 	return h.lab.Close()
 }
 
@@ -202,9 +216,15 @@ func (h *holder) talk(ctx context.Context, c net.Conn) {
 }
 
 func (h *holder) answer(ctx context.Context, q *request) (r reply, err error) {
+	if h.closed {
+		return r, errors.New("the laboratory is being taken down")
+	}
 	switch q.Op {
 	case "ping":
 	case "exec":
+		if len(q.Args) == 0 {
+			return r, errors.New("no program is named")
+		}
 		node, err := h.node(q.Node)
 		if err != nil {
 			return r, err
@@ -215,21 +235,33 @@ func (h *holder) answer(ctx context.Context, q *request) (r reply, err error) {
 		}
 		r.Namespace, r.Args, r.Env = node.Namespace(), cmd.Args(), cmd.Env
 	case "fault":
+		if q.Fault == nil {
+			return r, errors.New("no fault is named")
+		}
 		if err := h.standing.Scenario.CheckFault(q.Fault); err != nil {
 			return r, err
 		}
+		if k := q.Fault.Kind; k == scenario.ServerStop || k == scenario.ServerKill {
+			return r, fmt.Errorf("%s is for the programs of workloads, and a standing laboratory runs none; signal your own", k)
+		}
 		undo, err := h.standing.Inject(ctx, q.Fault)
+		h.remember(ctx, q.Fault, undo)
 		if err != nil {
 			return r, err
 		}
 		r.Text = play.Describe(q.Fault)
-		h.remember(ctx, q.Fault, undo)
 	case "undo":
-		for _, undo := range h.undo {
-			err = errors.Join(err, undo(ctx))
+		done := 0
+		var left []func(context.Context) error
+		for _, undo := range slices.Backward(h.undo) {
+			if e := undo(ctx); e != nil {
+				err, left = errors.Join(err, e), append(left, undo)
+				continue
+			}
+			done++
 		}
-		r.Text = fmt.Sprintf("undone: %d", len(h.undo))
-		h.undo = nil
+		slices.Reverse(left)
+		r.Text, h.undo = fmt.Sprintf("undone: %d", done), left
 	case "down":
 		h.once.Do(func() { close(h.ended) })
 	default:
@@ -250,6 +282,9 @@ func (h *holder) remember(ctx context.Context, f *scenario.Fault, undo func(cont
 	time.AfterFunc(f.For, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		if h.closed {
+			return
+		}
 		if err := undo(ctx); err != nil {
 			fmt.Fprintf(os.Stderr, "the end of %s: %v\n", play.Describe(f), err)
 		}
@@ -305,7 +340,8 @@ func execute(node string, args []string) error {
 	if err != nil {
 		return fmt.Errorf("enter %s: %w", node, err)
 	}
-	if err := netns.Set(ns); err != nil { // main is locked to its thread
+	runtime.LockOSThread() // a namespace is a thread's
+	if err := netns.Set(ns); err != nil {
 		return fmt.Errorf("enter %s: %w", node, err)
 	}
 	return unix.Exec(program, r.Args, append(os.Environ(), r.Env...))
@@ -314,11 +350,11 @@ func execute(node string, args []string) error {
 // down ends the holder and waits until it is gone.
 func down() error {
 	if _, err := ask(request{Op: "down"}); err != nil {
-		return err
+		return errors.Join(err, lab.Sweep()) // of a holder that was killed
 	}
 	for end := time.Now().Add(answersWithin); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if _, err := os.Stat(standingSocket); errors.Is(err, os.ErrNotExist) {
-			return lab.Sweep()
+			return nil
 		}
 	}
 	return fmt.Errorf("the laboratory does not end; its log is %s", standingLog)

@@ -31,13 +31,6 @@ type Standing struct {
 func Build(l *lab.Lab, s *scenario.Scenario) (*lab.World, error) {
 	o := lab.Options{Seed: s.Seed}
 	for _, c := range s.Carriers {
-		for _, p := range []*lab.Params{&c.Up, &c.Down} {
-			if p.RTT != nil {
-				rtt := *p.RTT
-				rtt.Seed = s.Seed
-				p.RTT = &rtt
-			}
-		}
 		o.Carriers = append(o.Carriers, c.CarrierOptions)
 	}
 	for _, g := range s.Gateways {

@@ -46,7 +46,7 @@ func campaign(t *testing.T, seed uint64, faults int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Seed = seed
+	s.SetSeed(seed)
 	tunnel, err := tunnels.ByName("fogplr", tunnels.Options{})
 	if err != nil {
 		t.Fatal(err)

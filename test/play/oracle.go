@@ -26,7 +26,7 @@ func Oracle(s *scenario.Scenario, only []string, calls []Call, work time.Duratio
 			params lab.Params
 			ways   *[]way
 		}{{c.Up, &up}, {c.Down, &down}} {
-			w, err := wayOf(d.params, s.Seed)
+			w, err := wayOf(d.params)
 			if err != nil {
 				return nil, fmt.Errorf("carrier %s: %w", c.Interface, err)
 			}
@@ -51,12 +51,10 @@ type way struct {
 	trace *lab.RTTTrace
 }
 
-func wayOf(p lab.Params, seed uint64) (w way, err error) {
+func wayOf(p lab.Params) (w way, err error) {
 	w.delay = p.Delay
 	if p.RTT != nil {
-		rtt := *p.RTT
-		rtt.Seed = seed
-		if w.trace, err = rtt.Load(); err != nil {
+		if w.trace, err = p.RTT.Load(); err != nil {
 			return w, err
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // Confidence of every interval in a report.
 const Confidence = 0.999
 
-// BinomialInterval is the central interval of a binomial count: of n independent
+// binomialInterval is the central interval of a binomial count: of n independent
 // trials that succeed with probability p, fewer than lo succeed with probability
 // (1-confidence)/2 at most, and so do more than hi. Both ends are exact. It
 // panics if n is negative, p not within 0 and 1, or confidence not between them.
-func BinomialInterval(n int, p, confidence float64) (lo, hi int) {
+func binomialInterval(n int, p, confidence float64) (lo, hi int) {
 	if n < 0 || !(p >= 0 && p <= 1) || !(confidence > 0 && confidence < 1) {
 		panic(fmt.Sprintf("report: no binomial interval for n = %d, p = %v, confidence %v", n, p, confidence))
 	}
@@ -40,11 +40,11 @@ func atLeast(k, n int, p float64) float64 {
 // atMost is the probability of k successes or fewer.
 func atMost(k, n int, p float64) float64 { return atLeast(n-k, n, 1-p) }
 
-// ClopperPearson is the exact interval for the share behind k successes in n
+// clopperPearson is the exact interval for the share behind k successes in n
 // independent trials: a true share outside it would give so few, or so many, with
 // probability (1-confidence)/2 at most. Of no trials nothing is known: 0 to 1. It
 // panics if k is not within 0 and n, or confidence not between 0 and 1.
-func ClopperPearson(k, n int, confidence float64) (lo, hi float64) {
+func clopperPearson(k, n int, confidence float64) (lo, hi float64) {
 	if k < 0 || k > n || !(confidence > 0 && confidence < 1) {
 		panic(fmt.Sprintf("report: no interval for %d of %d with confidence %v", k, n, confidence))
 	}
@@ -63,11 +63,11 @@ func ClopperPearson(k, n int, confidence float64) (lo, hi float64) {
 func (p Point) Share() float64 { return share(p.Missed, p.Calls) }
 
 // Interval is where the true share lies, with Confidence.
-func (p Point) Interval() (lo, hi float64) { return ClopperPearson(p.Missed, p.Calls, Confidence) }
+func (p Point) Interval() (lo, hi float64) { return clopperPearson(p.Missed, p.Calls, Confidence) }
 
 // Expected is between how many misses a run must end, with Confidence, if the
 // prediction is right and calls are independent. It needs a prediction.
-func (p Point) Expected() (lo, hi int) { return BinomialInterval(p.Calls, *p.Predicted, Confidence) }
+func (p Point) Expected() (lo, hi int) { return binomialInterval(p.Calls, *p.Predicted, Confidence) }
 
 // Agrees says whether the run came out as predicted; without a prediction it did.
 func (p Point) Agrees() bool {

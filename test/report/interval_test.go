@@ -26,7 +26,7 @@ func TestBinomialInterval(t *testing.T) {
 		{100, 0.1, 0.95, 5, 16},
 	}
 	for _, tt := range tests {
-		if lo, hi := BinomialInterval(tt.n, tt.p, tt.confidence); lo != tt.lo || hi != tt.hi {
+		if lo, hi := binomialInterval(tt.n, tt.p, tt.confidence); lo != tt.lo || hi != tt.hi {
 			t.Errorf("of %d with probability %v, %v: %d to %d, want %d to %d", tt.n, tt.p, tt.confidence, lo, hi, tt.lo, tt.hi)
 		}
 	}
@@ -35,7 +35,7 @@ func TestBinomialInterval(t *testing.T) {
 // With many trials the interval is that of the normal distribution, nearly.
 func TestBinomialIntervalOfMany(t *testing.T) {
 	const n, p, z = 1_000_000, 0.01, 3.2905 // of 99.9 %
-	lo, hi := BinomialInterval(n, p, 0.999)
+	lo, hi := binomialInterval(n, p, 0.999)
 	half := z * math.Sqrt(n*p*(1-p))
 	if math.Abs(float64(lo)-(n*p-half)) > 5 || math.Abs(float64(hi)-(n*p+half)) > 5 {
 		t.Errorf("%d to %d, but the normal distribution says %.1f to %.1f", lo, hi, n*p-half, n*p+half)
@@ -48,7 +48,7 @@ func TestBinomialIntervalAgainstSums(t *testing.T) {
 		n := rapid.IntRange(0, 60).Draw(t, "n")
 		percent := rapid.Int64Range(0, 100).Draw(t, "percent")
 		confidence := rapid.SampledFrom([]float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.999999}).Draw(t, "confidence")
-		lo, hi := BinomialInterval(n, float64(percent)/100, confidence)
+		lo, hi := binomialInterval(n, float64(percent)/100, confidence)
 		below, above := 0.0, 0.0 // fewer than lo, more than hi
 		belowNext, aboveNext := 0.0, 0.0
 		for k := range n + 1 {
@@ -103,7 +103,7 @@ func TestClopperPearson(t *testing.T) {
 		{682, 925, 0.7076683, 0.7654066},
 	}
 	for _, tt := range tests {
-		lo, hi := ClopperPearson(tt.k, tt.n, 0.95)
+		lo, hi := clopperPearson(tt.k, tt.n, 0.95)
 		if math.Abs(lo-tt.lo) > 1e-6 || math.Abs(hi-tt.hi) > 1e-6 {
 			t.Errorf("%d of %d: %.7f to %.7f, want %.7f to %.7f", tt.k, tt.n, lo, hi, tt.lo, tt.hi)
 		}
@@ -115,7 +115,7 @@ func TestClopperPearsonTails(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 200_000).Draw(t, "n")
 		k := rapid.IntRange(0, n).Draw(t, "k")
-		lo, hi := ClopperPearson(k, n, Confidence)
+		lo, hi := clopperPearson(k, n, Confidence)
 		const tail = (1 - Confidence) / 2
 		if share := share(k, n); lo > share || hi < share {
 			t.Fatalf("%d of %d: %v to %v without %v", k, n, lo, hi, share)
@@ -157,12 +157,12 @@ func TestPoint(t *testing.T) {
 
 func TestIntervalsRefuse(t *testing.T) {
 	for name, f := range map[string]func(){
-		"a negative number":        func() { BinomialInterval(-1, 0.5, 0.9) },
-		"no probability":           func() { BinomialInterval(1, 1.5, 0.9) },
-		"a probability of NaN":     func() { BinomialInterval(1, math.NaN(), 0.9) },
-		"a confidence of 1":        func() { BinomialInterval(1, 0.5, 1) },
-		"more successes than runs": func() { ClopperPearson(2, 1, 0.9) },
-		"a confidence of 0":        func() { ClopperPearson(1, 1, 0) },
+		"a negative number":        func() { binomialInterval(-1, 0.5, 0.9) },
+		"no probability":           func() { binomialInterval(1, 1.5, 0.9) },
+		"a probability of NaN":     func() { binomialInterval(1, math.NaN(), 0.9) },
+		"a confidence of 1":        func() { binomialInterval(1, 0.5, 1) },
+		"more successes than runs": func() { clopperPearson(2, 1, 0.9) },
+		"a confidence of 0":        func() { clopperPearson(1, 1, 0) },
 	} {
 		func() {
 			defer func() {

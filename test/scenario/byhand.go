@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/tables"
 	"github.com/fogplr/fogplr/test/lab"
 )
 
@@ -45,8 +47,14 @@ func (s *Scenario) CheckFault(f *Fault) error {
 		return fmt.Errorf("a link has no direction %q; there are both, up and down", f.Direction)
 	case f.As != "" && f.Kind != Replug:
 		return fmt.Errorf("%s gives no new name", f.Kind)
+	case f.As != "" && f.As != f.Carrier && slices.Contains(carriers, f.As):
+		return fmt.Errorf("%s is another carrier's name", f.As)
+	case f.As != "" && (!tables.ValidInterface(f.As) || f.As == config.DefaultInterface || slices.Contains(kernelNames, f.As)):
+		return fmt.Errorf("%q cannot be the name of a carrier", f.As)
 	case f.Kind == NATRebind && s.carrier(f.Carrier).NAT.Kind == lab.NoNAT:
 		return fmt.Errorf("%s has no NAT to rebind", f.Carrier)
+	case (f.Kind == NATRebind || f.Kind == AddressChange) && s.carrier(f.Carrier).NAT.Kind == lab.FullCone:
+		return fmt.Errorf("%s has a full cone, which always leads to the same address and ports", f.Carrier)
 	}
 	return nil
 }

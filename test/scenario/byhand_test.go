@@ -7,7 +7,7 @@ import (
 )
 
 func TestCheckFault(t *testing.T) {
-	s, err := Parse("x.toml", "[[carrier]]\ninterface = \"cell-a\"\n[[carrier]]\ninterface = \"cell-b\"\nnat = \"symmetric\"\n")
+	s, err := parse("x.toml", "[[carrier]]\ninterface = \"cell-a\"\n[[carrier]]\ninterface = \"cell-b\"\nnat = \"symmetric\"\n", onDisk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +32,9 @@ func TestCheckFault(t *testing.T) {
 		{Fault{Kind: Unplug, Carrier: "cell-a", As: "x"}, "no new name"},
 		{Fault{Kind: BlackHole, Carrier: "cell-a", Direction: "left"}, "both, up and down"},
 		{Fault{Kind: NATRebind, Carrier: "cell-a"}, "has no NAT"},
+		{Fault{Kind: Replug, Carrier: "cell-a", As: "cell-b"}, "another carrier's name"},
+		{Fault{Kind: Replug, Carrier: "cell-a", As: "lo"}, "cannot be the name"},
+		{Fault{Kind: Replug, Carrier: "cell-a", As: "sixteen-letters-"}, "cannot be the name"},
 	} {
 		if c.f.Direction == "" {
 			c.f.Direction = BothWays

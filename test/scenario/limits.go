@@ -28,11 +28,16 @@ const (
 	maxMTU = 65_521
 	// maxPacket is the longest IP packet in bytes.
 	maxPacket = 65_535
-	// maxRate is the highest rate of a link in Mbit/s, and maxCalls that of a
-	// workload in calls or samples a second: what the emulator carries.
-	maxRate  = 100_000
-	maxCalls = 20_000
-	minCalls = 0.001
+	// maxRate is the highest rate of a link in Mbit/s, beyond any that there is, and
+	// maxCalls that of a workload in calls or samples a second: what the emulator
+	// carries.
+	maxRate = 100_000
+	// minDatagram and maxDatagram are the payload of a udp call in bytes (see
+	// test/apps/src/udp.h).
+	minDatagram = 4
+	maxDatagram = 65_499
+	maxCalls    = 20_000
+	minCalls    = 0.001
 	// maxPayload is the largest call or sample in bytes: a camera picture without
 	// compression.
 	maxPayload = 64 << 20

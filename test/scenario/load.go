@@ -21,12 +21,8 @@ func Load(file string) (*Scenario, error) {
 	return read(t, onDisk)
 }
 
-// Parse is Load for a text. Files that it names are relative to the folder of
+// parse is Load for a text. Files that it names are relative to the folder of
 // file, which need not exist itself.
-func Parse(file, text string) (*Scenario, error) {
-	return parse(file, text, onDisk)
-}
-
 func parse(file, text string, from source) (*Scenario, error) {
 	t, err := tables.Parse(file, text, maxFile)
 	if err != nil {
@@ -51,6 +47,20 @@ func read(t *tables.Table, from source) (*Scenario, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// SetSeed makes all luck that of another seed, generated traces included.
+func (s *Scenario) SetSeed(seed uint64) {
+	s.Seed = seed
+	for i := range s.Carriers {
+		for _, p := range []*lab.Params{&s.Carriers[i].Up, &s.Carriers[i].Down} {
+			if p.RTT != nil {
+				rtt := *p.RTT
+				rtt.Seed = seed
+				p.RTT = &rtt
+			}
+		}
+	}
 }
 
 // fileName makes a scenario's name of its file's.

@@ -214,6 +214,10 @@ var problems = []problem{
 	{24, "type = \"rpc\"\nname = \"a b\"", 25, `name of workload number 1: found "a b"`},
 	{24, "type = \"rpc\"\n[[workload]]\ntype = \"rpc\"", 25, `name of workload number 2: found "rpc", as in the table of line 23, expected a name of its own for every workload`},
 	{24, "type = \"rpc\"\nvendor = \"rti\"", 25, `vendor of workload "rpc": found "rti", expected one of "cyclone", "fast", "udp"`},
+	{24, "type = \"rpc\"\nvendor = \"udp\"\nsize = 3", 26, `size of workload "rpc": found 3, expected 4 to 65499 bytes, for a datagram`},
+	{24, "type = \"rpc\"\nvendor = \"udp\"\nreply_size = 65500", 26, `reply_size of workload "rpc": found 65500, expected at most 65499 bytes, for a datagram`},
+	{24, "type = \"rpc\"\nvendor = \"udp\"\n[[workload]]\ntype = \"rpc\"\nname = \"b\"\nvendor = \"udp\"\ngateway = \"west\"", 27, `type of workload "b": found "rpc", expected another type, vendor or gateway, since the server of workload "rpc" has the same port there`},
+	{24, "type = \"iperf3\"\n[[workload]]\ntype = \"iperf3\"\nname = \"b\"", 26, `type of workload "b": found "iperf3", expected another type`},
 	{24, "type = \"rpc\"\nrate = 0", 25, `rate of workload "rpc": found 0, expected a number from 0.001 to 20000 a second`},
 	{24, "type = \"rpc\"\nsize = 0", 25, `size of workload "rpc": found 0, expected a whole number from 1`},
 	{24, "type = \"rpc\"\nreply_size = 1.0", 25, `reply_size of workload "rpc": found 1.0`},
@@ -243,7 +247,7 @@ func load(t *testing.T, text string) error {
 	write(t, dir, "wrong.csv", "a\n10\nfast\n")
 	write(t, dir, "times", "1\n2\n")
 	write(t, dir, "wrong.times", "1\nsoon\n")
-	_, err := Parse(filepath.Join(dir, "s.toml"), text)
+	_, err := parse(filepath.Join(dir, "s.toml"), text, onDisk)
 	if err == nil {
 		return nil
 	}
@@ -356,7 +360,7 @@ func TestEverythingHasAllKeys(t *testing.T) {
 			spoiled = append(spoiled, stranger)
 		}
 	}
-	_, err = Parse(file, strings.Join(spoiled, "\n"))
+	_, err = parse(file, strings.Join(spoiled, "\n"), onDisk)
 	var list *config.Error
 	if !errors.As(err, &list) {
 		t.Fatal(err)

@@ -97,6 +97,9 @@ const (
 	ROS2    = "ros2"    // ROS 2's own add_two_ints demo; needs ROS_SETUP
 )
 
+// vendorUDP is the vendor of calls without DDS.
+const vendorUDP = "udp"
+
 // Workload is what programs do meanwhile.
 type Workload struct {
 	Name string

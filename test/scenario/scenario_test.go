@@ -77,7 +77,7 @@ func same[T any](t *testing.T, got, want []T) {
 }
 
 func TestDefaults(t *testing.T) {
-	s, err := Parse("/nowhere/My first one.toml", "[[carrier]]\ninterface = \"cell-a\"\n[[workload]]\ntype = \"rpc\"\n")
+	s, err := parse("/nowhere/My first one.toml", "[[carrier]]\ninterface = \"cell-a\"\n[[workload]]\ntype = \"rpc\"\n", onDisk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestGoodScenarios(t *testing.T) {
 			return s.Faults[0].As == "x" && s.Faults[1].As == "cell-a" && s.Faults[2].As == ""
 		},
 	} {
-		s, err := Parse(filepath.Join(dir, "s.toml"), text)
+		s, err := parse(filepath.Join(dir, "s.toml"), text, onDisk)
 		if err != nil {
 			t.Errorf("%s\n%v", text, err)
 		} else if !holds(s) {
@@ -158,7 +158,7 @@ func TestTraceOverride(t *testing.T) {
 	write(t, dir, "wrong.csv", "a\nfast\n")
 	const text = "seed = 3\n[[carrier]]\ninterface = \"a\"\ntrace = \"builtin:driving:1\"\ntrace_first = 5\n[[carrier]]\ninterface = \"b\"\n[carrier.up]\ndelay = \"1ms\"\n"
 	fresh := func() *Scenario {
-		s, err := Parse("s.toml", text)
+		s, err := parse("s.toml", text, onDisk)
 		if err != nil {
 			t.Fatal(err)
 		}

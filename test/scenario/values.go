@@ -1,6 +1,10 @@
 package scenario
 
-import "github.com/fogplr/fogplr/internal/tables"
+import (
+	"slices"
+
+	"github.com/fogplr/fogplr/internal/tables"
+)
 
 // words returns a list of texts, none when it is absent or wrong.
 func words(t *tables.Table, key, expected string) []string {
@@ -28,6 +32,9 @@ func name(t *tables.Table, otherwise string) string {
 	return otherwise
 }
 
+// kernelNames belong to the kernel itself.
+var kernelNames = []string{"lo", "all", "default"}
+
 // uplink returns the name of a carrier's interface; ok is false when it is absent
 // or wrong. tun is the overlay's own.
 func uplink(t *tables.Table, key, tun string) (s string, ok bool) {
@@ -35,7 +42,7 @@ func uplink(t *tables.Table, key, tun string) (s string, ok bool) {
 	switch {
 	case !ok:
 		return "", false
-	case s == "lo", s == "all", s == "default":
+	case slices.Contains(kernelNames, s):
 		t.Wrong(key, "a name that the kernel does not use itself")
 		return "", false
 	case s == tun:

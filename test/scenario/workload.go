@@ -38,7 +38,20 @@ func readWorkloads(t *tables.Table, s *Scenario, gateways names) {
 		taken.add(w, "name", k.Name, "a name of its own for every workload")
 		w.Owner = "workload " + strconv.Quote(k.Name)
 		readWorkload(w, &k, workloadKeys[slices.Index(kinds, kind)].keys, gateways)
+		s.checkPort(w, &k)
 		s.Workloads = append(s.Workloads, k)
+	}
+}
+
+// checkPort reports a workload whose server would find its port in use.
+func (s *Scenario) checkPort(t *tables.Table, k *Workload) {
+	for i := range s.Workloads {
+		o := &s.Workloads[i]
+		both := k.Type == Iperf3 && o.Type == Iperf3 || k.Vendor == vendorUDP && o.Vendor == vendorUDP
+		if both && (k.Gateway == o.Gateway || k.Type == RPC && (k.Gateway == "" || o.Gateway == "")) {
+			t.Wrong("type", fmt.Sprintf("another type, vendor or gateway, since the server of workload %q has the same port there", o.Name))
+			return
+		}
 	}
 }
 
@@ -54,7 +67,7 @@ func readWorkload(t *tables.Table, k *Workload, keys []string, gateways names) {
 	for _, key := range keys {
 		switch key {
 		case "vendor":
-			k.Vendor = tables.Choice(t, key, "cyclone", "cyclone", "fast", "udp")
+			k.Vendor = tables.Choice(t, key, "cyclone", "cyclone", "fast", vendorUDP)
 		case "rate":
 			k.Rate = t.Real(key, minCalls, maxCalls, defaultRate, " a second")
 		case "size":
@@ -74,6 +87,12 @@ func readWorkload(t *tables.Table, k *Workload, keys []string, gateways names) {
 		}
 	}
 	k.Gateway = gateways.refer(t, "gateway", false)
+	if k.Vendor == vendorUDP && (k.Size < minDatagram || k.Size > maxDatagram) {
+		t.Wrong("size", fmt.Sprintf("%d to %d bytes, for a datagram", minDatagram, maxDatagram))
+	}
+	if k.Vendor == vendorUDP && k.ReplySize > maxDatagram {
+		t.Wrong("reply_size", fmt.Sprintf("at most %d bytes, for a datagram", maxDatagram))
+	}
 	if k.LostAfter < k.Deadline {
 		t.Wrong("lost_after", fmt.Sprintf("a time that is not before the deadline, %q", tables.ShowTime(k.Deadline)))
 	}
