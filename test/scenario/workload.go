@@ -47,12 +47,21 @@ func readWorkloads(t *tables.Table, s *Scenario, gateways names) {
 func (s *Scenario) checkPort(t *tables.Table, k *Workload) {
 	for i := range s.Workloads {
 		o := &s.Workloads[i]
-		both := k.Type == Iperf3 && o.Type == Iperf3 || k.Vendor == vendorUDP && o.Vendor == vendorUDP
-		if both && (k.Gateway == o.Gateway || k.Type == RPC && (k.Gateway == "" || o.Gateway == "")) {
+		iperf := k.Type == Iperf3 && o.Type == Iperf3 && s.first(k.Gateway) == s.first(o.Gateway)
+		udp := k.Vendor == vendorUDP && o.Vendor == vendorUDP && (k.Gateway == o.Gateway || k.Gateway == "" || o.Gateway == "")
+		if iperf || udp {
 			t.Wrong("type", fmt.Sprintf("another type, vendor or gateway, since the server of workload %q has the same port there", o.Name))
 			return
 		}
 	}
+}
+
+// first is the first gateway where none is named.
+func (s *Scenario) first(gateway string) string {
+	if gateway == "" && len(s.Gateways) > 0 {
+		return s.Gateways[0].Name
+	}
+	return gateway
 }
 
 // readWorkload reads the keys that mean something, and refuses others.
