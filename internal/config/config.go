@@ -94,7 +94,7 @@ func robot(t *tables.Table, err error) (*Robot, error) {
 	var r Robot
 	r.Node = node(t, RobotSocket)
 	privateKeyFile(t, &r.Node)
-	r.Deadline = deadline(t)
+	r.Deadline = t.Duration("deadline", minDeadline, maxDeadline, DefaultDeadline)
 	r.Carriers = carriers(t, r.Interface)
 	r.Gateways = gateways(t, &r.Node)
 	for _, key := range []string{"robot", "listen_port"} {
@@ -125,7 +125,7 @@ func gateway(t *tables.Table, err error) (*Gateway, error) {
 	var g Gateway
 	g.Node = node(t, GatewaySocket)
 	privateKeyFile(t, &g.Node)
-	g.ListenPort = uint16(integer(t, "listen_port", 1, 65535, DefaultListenPort))
+	g.ListenPort = uint16(t.Integer("listen_port", 1, 65535, DefaultListenPort))
 	g.Robots = robots(t, &g.Node)
 	for _, key := range robotKeys {
 		t.Reject(key, "a key that belongs in robot.toml", t.Known())
@@ -227,7 +227,7 @@ func node(t *tables.Table, socket string) Node {
 	if s, ok := t.Interface("interface"); ok {
 		n.Interface = s
 	}
-	n.MTU = int(integer(t, "mtu", minMTU, maxMTU, DefaultMTU))
+	n.MTU = int(t.Integer("mtu", minMTU, maxMTU, DefaultMTU))
 	for _, p := range n.Addresses {
 		if p.Addr().Is6() && n.MTU < minMTU6 {
 			t.Wrong("mtu", fmt.Sprintf("at least %d, since this node has the IPv6 address %v", minMTU6, p.Addr()))

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/fogplr/fogplr/internal/tables"
@@ -16,18 +15,8 @@ const (
 	prefixExpected   = `an overlay address with its prefix length, such as "10.77.0.2/16", or a list of up to 8 of them`
 	plainExpected    = `an overlay address without prefix length, such as "10.77.0.11", or a list of up to 8 of them`
 	endpointExpected = `an IP address and a port, such as "198.51.100.10:51820" or "[2001:db8::1]:51820"`
-	deadlineExpected = `a time from "1ms" to "60s"`
 	levelExpected    = `"debug", "info", "warn" or "error"`
 )
-
-// integer is t.Integer, with other words for a number in quotes.
-func integer(t *tables.Table, key string, lo, hi, otherwise int64) int64 {
-	if _, quoted := t.Value(key).(string); quoted && t.Ask(key) {
-		t.Wrong(key, fmt.Sprintf("a whole number from %d to %d, without quotes", lo, hi))
-		return otherwise
-	}
-	return t.Integer(key, lo, hi, otherwise)
-}
 
 // texts returns the texts of key, which is one text or a list of 1 to limit.
 func texts(t *tables.Table, key, expected string, limit int) []tables.Item {
@@ -61,19 +50,6 @@ func logLevel(t *tables.Table) slog.Level {
 	}
 	t.Wrong("log_level", levelExpected)
 	return slog.LevelInfo
-}
-
-func deadline(t *tables.Table) time.Duration {
-	s, ok := t.Text("deadline", deadlineExpected)
-	if !ok {
-		return DefaultDeadline
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < minDeadline || d > maxDeadline {
-		t.Wrong("deadline", deadlineExpected)
-		return DefaultDeadline
-	}
-	return d
 }
 
 // prefixes reads this node's own overlay addresses; none when one of them is
