@@ -30,7 +30,6 @@ done
 shift
 carriers=$*
 current=$1
-protocol=boot
 
 # next_hop prints what stands between destination and device in a route through
 # the carrier: nothing on a point-to-point device. It fails when the carrier has
@@ -44,7 +43,7 @@ next_hop() {
 	esac
 }
 
-# Writes the routes as lines for ip -batch.
+# routes writes them as lines for ip -batch.
 routes() {
 	metric=19
 	for carrier in $carriers; do
@@ -58,19 +57,12 @@ routes() {
 		done
 	done
 	for gateway in $gateways; do
-		echo "route replace unreachable $gateway metric 1000 protocol $protocol"
+		echo "route replace unreachable $gateway metric 1000"
 	done
 }
 
-# keep_routes makes the routes what they should be. wireguard-go sends from where
-# it last received, until the kernel reports a change of some route; a packet
-# that is under way while routes move would pin it to the old carrier. So one
-# thing that does not matter changes every time.
+# keep_routes makes the routes what they should be.
 keep_routes() {
-	case $protocol in
-	boot) protocol=static ;;
-	*) protocol=boot ;;
-	esac
 	routes | ip -4 -force -batch -
 }
 

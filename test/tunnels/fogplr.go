@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/fogplr/fogplr/test/deploy"
@@ -169,14 +168,7 @@ func (t *fogplr) Pause(n *lab.Node, stopped bool) error {
 	if err != nil || !t.running[n] {
 		return err
 	}
-	signal := syscall.SIGCONT
-	if stopped {
-		signal = syscall.SIGSTOP
-	}
-	if err := syscall.Kill(-m.Pid(), signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("signal %v to fogplr on %s: %w", signal, n.Name(), err)
-	}
-	return nil
+	return pause(m.Pid(), stopped)
 }
 
 // Stop also removes the device and the routes that fogplr keeps for its next

@@ -94,7 +94,7 @@ func TestTunnels(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			w, err := lab.Test(t, name).Standard(lab.Options{Seed: 1, Carriers: []lab.CarrierOptions{carrier(20), carrier(30)}})
+			w, err := lab.Test(t, name).Standard(lab.Options{Seed: 1, Carriers: []lab.CarrierOptions{carrier(40), carrier(20)}})
 			must(t, err)
 			tunnel, err := tunnels.ByName(name, options)
 			must(t, err)
@@ -275,6 +275,9 @@ func (t *trial) failover() {
 	t.Helper()
 	defer t.serve("")()
 	c := t.call("", 0)
+	// Some of these are always under way, also when the routes move.
+	noise := t.robot.Command(t.ctx, "ping", "-n", "-q", "-i", "0.005", t.tunnel.Address(t.world.Gateways[0].Node).String())
+	must(t, noise.Start())
 	first := t.robot.Carriers[0]
 	t.until("a first reply", func() bool { return len(c.arrivals()) > 0 })
 	must(t, first.Link.BlackHole(true))
@@ -283,10 +286,11 @@ func (t *trial) failover() {
 	t.until("replies by the second carrier", func() bool { return len(c.arrivals()) > n+rate })
 	must(t, first.Link.BlackHole(false))
 	t.until("the route is back on the first carrier", func() bool { return t.route() == first.Interface })
-	time.Sleep(2 * time.Second) // for the next change of a route, see failover.sh
+	time.Sleep(200 * time.Millisecond) // for what was under way
 	before := t.sent()
 	time.Sleep(time.Second)
 	after := t.sent()
+	must(t, noise.Kill())
 	if a, b := after[0]-before[0], after[1]-before[1]; a < 2*rate || b >= rate {
 		t.Errorf("after the return the carriers took %d and %d packets in a second", a, b)
 	}
@@ -299,6 +303,39 @@ func (t *trial) failover() {
 		t.Errorf("black hole: nothing came for %.1f s, want 1 to 10", gap)
 	}
 	t.Logf("black hole: nothing came for %.1f s", gap)
+}
+
+// With one carrier WireGuard uses no other, even when that one is down, and it
+// is back when the carrier is.
+func TestWireGuardKeepsToItsCarrier(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	raw := carrier(20)
+	raw.Raw = true
+	w, err := lab.Test(t, "keep").Standard(lab.Options{Carriers: []lab.CarrierOptions{carrier(20), raw}})
+	must(t, err)
+	tunnel, err := tunnels.ByName("wireguard", options)
+	must(t, err)
+	trial := &trial{t, ctx, w, w.Robots[0], tunnel}
+	mine := trial.robot.Carriers[1]
+	before := trial.sent()
+	must(t, tunnel.Start(ctx, w, []*lab.Carrier{mine}))
+	for _, trouble := range []struct{ begin, end func() error }{
+		{mine.Down, mine.Up}, {mine.Readdress, func() error { return nil }},
+	} {
+		must(t, trouble.begin())
+		if trial.ping(0) {
+			t.Error("a gateway answers without the carrier")
+		}
+		must(t, trouble.end())
+		trial.until("the gateways answer again", func() bool { return trial.ping(0) && trial.ping(1) })
+	}
+	// Neighbour discovery of its own is all that the other one may have.
+	if used := trial.sent()[0] - before[0]; used > 10 {
+		t.Errorf("the other carrier took %d packets", used)
+	}
+	must(t, tunnel.Stop())
 }
 
 // route is the interface by which the robot reaches the first gateway.
@@ -340,7 +377,10 @@ func (t *trial) programs() {
 	must(t, t.tunnel.Pause(t.robot.Node, true))
 	for range 2 { // the second time it runs
 		must(t, t.tunnel.Restart(t.ctx, t.robot.Node))
-		t.until("the gateways answer again", func() bool { return t.ping(0) && t.ping(1) })
+		must(t, t.tunnel.Whole(t.ctx))
+		if !t.ping(0) || !t.ping(1) {
+			t.Error("a gateway does not answer although the tunnel is whole again")
+		}
 	}
 }
 

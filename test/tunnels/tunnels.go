@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fogplr/fogplr/test/apps"
 	"github.com/fogplr/fogplr/test/lab"
 )
@@ -35,7 +37,7 @@ type Tunnel interface {
 	Address(node *lab.Node) netip.Addr
 	// Kill ends the tunnel's own programs on a node by SIGKILL, Restart starts them
 	// again, after a Kill if they still run. Pause stops them (SIGSTOP) or lets them
-	// go on. Kill and Pause do nothing where nothing runs.
+	// go on (SIGCONT). Kill and Pause do nothing where nothing runs.
 	Kill(node *lab.Node) error
 	Restart(ctx context.Context, node *lab.Node) error
 	Pause(node *lab.Node, stopped bool) error
@@ -103,6 +105,31 @@ func await(ctx context.Context, try func() error) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// pause stops a child of this process with its group (SIGSTOP) and waits until
+// none of its threads runs, or lets it go on (SIGCONT). A child that has ended is
+// no error.
+func pause(pid int, stopped bool) error {
+	signal := unix.SIGCONT
+	if stopped {
+		signal = unix.SIGSTOP
+	}
+	err := unix.Kill(-pid, signal)
+	if err == nil && stopped {
+		err = await(context.Background(), func() error {
+			var info unix.Siginfo
+			err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+			if err == nil && info.Signo == 0 {
+				return errors.New("it still runs")
+			}
+			return err
+		})
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.ECHILD) {
+		return fmt.Errorf("signal %v to process %d: %w", signal, pid, err)
+	}
+	return nil
 }
 
 // inside returns the addresses that all tunnels give to the nodes of a world.

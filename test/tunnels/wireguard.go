@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/test/lab"
@@ -76,12 +75,7 @@ func (t *wireguard) Start(ctx context.Context, w *lab.World, carriers []*lab.Car
 	if err := t.start(ctx, t.ends[w.Robots[0].Node]); err != nil {
 		return err
 	}
-	for _, g := range w.Gateways {
-		if err := t.awaitReply(ctx, g); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.Whole(ctx)
 }
 
 // prepare writes scripts, keys, configurations and DDS profiles.
@@ -275,19 +269,27 @@ func (t *wireguard) Pause(n *lab.Node, stopped bool) error {
 	if err != nil {
 		return err
 	}
-	signal := syscall.SIGCONT
-	if stopped {
-		signal = syscall.SIGSTOP
-	}
 	var errs []error
 	for _, c := range e.running {
-		errs = append(errs, c.Signal(signal))
+		select {
+		case <-c.Done():
+		default:
+			errs = append(errs, pause(c.Pid(), stopped))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// Whole does not wait: nothing tells whether WireGuard works.
-func (t *wireguard) Whole(context.Context) error { return nil }
+// Whole waits until every gateway answers; a single carrier is nothing that
+// WireGuard knows of.
+func (t *wireguard) Whole(ctx context.Context) error {
+	for _, g := range t.world.Gateways {
+		if err := t.awaitReply(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Stop also removes the host routes.
 func (t *wireguard) Stop() error {
