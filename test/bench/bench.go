@@ -67,10 +67,9 @@ func (o *Options) experiments() []experiment {
 	return all
 }
 
-// Run makes the experiments, one after the other, but several drives at a time,
-// since they leave the machine idle, and writes the report, with an error of some
-// of them that of the others. failed says that something did not come out as it must; the
-// report says what.
+// Run makes the experiments, one after the other, and writes the report, with an
+// error of some of them that of the others. failed says that something did not come
+// out as it must; the report says what.
 func Run(ctx context.Context, o Options) (failed bool, err error) {
 	b := &bench{Options: o}
 	var known []string
@@ -91,43 +90,34 @@ func Run(ctx context.Context, o Options) (failed bool, err error) {
 			return false, err
 		}
 	}
-	sections := make([]*report.Experiment, len(chosen))
-	var drives errgroup.Group
-	drives.SetLimit(drivesAtOnce)
-	for i, e := range chosen { // drives are the last ones
-		if strings.HasPrefix(e.id, drivePrefix) {
-			drives.Go(func() error { return b.section(ctx, e, &sections[i]) })
-		} else {
-			err = errors.Join(err, b.section(ctx, e, &sections[i]))
+	var sections []report.Experiment
+	for _, e := range chosen {
+		s, sectionErr := b.section(ctx, e)
+		if sectionErr != nil {
+			err = errors.Join(err, sectionErr)
+			continue
 		}
+		sections = append(sections, *s)
+		failed = failed || len(s.Failed) > 0
 	}
-	err = errors.Join(err, drives.Wait())
-	var made []report.Experiment
-	for _, s := range sections {
-		if s != nil {
-			made = append(made, *s)
-			failed = failed || len(s.Failed) > 0
-		}
-	}
-	return failed, errors.Join(err, report.Write(o.Dir, b.head(), made))
+	return failed, errors.Join(err, report.Write(o.Dir, b.head(), sections))
 }
 
 // section makes one experiment.
-func (b *bench) section(ctx context.Context, e experiment, section **report.Experiment) error {
+func (b *bench) section(ctx context.Context, e experiment) (*report.Experiment, error) {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	b.say("%s begins", e.id)
-	made, err := e.make(ctx, b)
+	s, err := e.make(ctx, b)
 	if err != nil {
-		return fmt.Errorf("experiment %s: %w", e.id, err)
+		return nil, fmt.Errorf("experiment %s: %w", e.id, err)
 	}
 	b.say("%s is done", e.id)
-	for _, sentence := range made.Failed {
+	for _, sentence := range s.Failed {
 		b.say("%s: %s", e.id, sentence)
 	}
-	*section = made
-	return nil
+	return s, nil
 }
 
 // say prints a line.

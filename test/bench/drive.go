@@ -17,9 +17,6 @@ import (
 const (
 	// drivePrefix opens the IDs of drives.
 	drivePrefix = "drive-"
-	// drivesAtOnce is how many are replayed at a time: each is five laboratories,
-	// which take a third of two cores.
-	drivesAtOnce = 2
 	// generatedLength is how much of a generated drive is replayed at most.
 	generatedLength = 10 * time.Minute
 	// rowLength is that of all traces.

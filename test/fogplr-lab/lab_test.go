@@ -53,23 +53,27 @@ func runs(t *testing.T, args ...string) (status int, output string) {
 // and nothing is left of it.
 func TestStandingLaboratory(t *testing.T) {
 	_, scenarios := program(t)
-	must := func(want string, args ...string) {
+	must := func(want string, args ...string) string {
 		t.Helper()
-		if status, out := runs(t, args...); status != 0 || !strings.Contains(out, want) {
+		status, out := runs(t, args...)
+		if status != 0 || !strings.Contains(out, want) {
 			t.Fatalf("fogplr-lab %s: status %d, %q is missing in:\n%s", strings.Join(args, " "), status, want, out)
 		}
+		return out
 	}
 	if status, out := runs(t, "exec", "robot", "--", "true"); status != 2 || !strings.Contains(out, "no laboratory is standing") {
 		t.Fatalf("there should be no laboratory, and this test would take it down: status %d, %s", status, out)
 	}
-	must("The laboratory stands", "up", filepath.Join(scenarios, "campaign.toml"))
+	nodes := must("The laboratory stands", "up", filepath.Join(scenarios, "campaign.toml"))
 	defer func() {
 		must("", "down")
 		if status, out := runs(t, "down"); status != 2 || !strings.Contains(out, "no laboratory is standing") {
 			t.Errorf("the laboratory is still there: status %d, %s", status, out)
 		}
-		if left, err := filepath.Glob("/run/netns/fp-lab-*"); err != nil || len(left) > 0 {
-			t.Errorf("namespaces are left: %v, %v", left, err)
+		for _, word := range strings.Fields(nodes) {
+			if _, err := os.Stat("/run/netns/" + word); strings.HasPrefix(word, "fp-lab-") && err == nil {
+				t.Errorf("namespace %s is left", word)
+			}
 		}
 	}()
 	if status, out := runs(t, "up", filepath.Join(scenarios, "campaign.toml")); status != 2 || !strings.Contains(out, "standing already") {
