@@ -45,7 +45,7 @@ test-long: build apps peers ## long campaigns, about an hour (root)
 peers: ## build what fogplr is compared with
 	go build -o bin/wireguard-go golang.zx2c4.com/wireguard
 
-bench: build apps peers ## drives, replicas, failures: against the ideal and others, 20 minutes (root; BENCH=flags)
+bench: build apps peers ## drives, replicas, failures: against the ideal and others, half an hour (root; BENCH=flags)
 	bin/fogplr-lab bench $(BENCH)
 
 bench-speed: build peers ## TCP through fogplr and through plain wireguard-go, in turn (root)
