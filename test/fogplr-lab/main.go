@@ -24,10 +24,10 @@ import (
 
 // playOptions are what run and up have in common.
 type playOptions struct {
-	Scenario string `arg:"" help:"The scenario, a TOML file; test/lab/scenarios has some." placeholder:"SCENARIO.toml" type:"existingfile"`
-	Trace    string `help:"Traces of round trips for the first, second ... carrier, in the place of the scenario's." placeholder:"FILE:COLUMN,..."`
-	Seed     uint64 `help:"Seed of all luck, in the place of the scenario's."`
-	Tunnel   string `help:"What connects robot and gateways: ${tunnels}." default:"fogplr"`
+	Scenario string  `arg:"" help:"The scenario, a TOML file; test/lab/scenarios has some." placeholder:"SCENARIO.toml" type:"existingfile"`
+	Trace    string  `help:"Traces of round trips for the first, second ... carrier, in the place of the scenario's." placeholder:"FILE:COLUMN,..."`
+	Seed     *uint64 `help:"Seed of all luck, in the place of the scenario's."`
+	Tunnel   string  `help:"What connects robot and gateways: ${tunnels}." default:"fogplr"`
 }
 
 func (o *playOptions) load() (*scenario.Scenario, error) {
@@ -35,8 +35,8 @@ func (o *playOptions) load() (*scenario.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Seed != 0 {
-		s.SetSeed(o.Seed)
+	if o.Seed != nil {
+		s.SetSeed(*o.Seed)
 	}
 	if o.Trace != "" {
 		err = s.TraceOverride(o.Trace)
@@ -46,7 +46,11 @@ func (o *playOptions) load() (*scenario.Scenario, error) {
 
 // args are the options as a command line.
 func (o *playOptions) args() []string {
-	return []string{o.Scenario, "--trace=" + o.Trace, fmt.Sprintf("--seed=%d", o.Seed), "--tunnel=" + o.Tunnel}
+	args := []string{o.Scenario, "--trace=" + o.Trace, "--tunnel=" + o.Tunnel}
+	if o.Seed != nil {
+		args = append(args, fmt.Sprintf("--seed=%d", *o.Seed))
+	}
+	return args
 }
 
 // version is set by the build.
@@ -63,6 +67,8 @@ type commands struct {
 	Down     struct{}     `cmd:"" help:"Take the standing laboratory down."`
 	SelfTest struct{}     `cmd:"" help:"Measure the laboratory itself: what its links add, and how exact their delay is."`
 	Bench    benchCommand `cmd:"" help:"Compare fogplr with the ideal and with what people use instead; takes its time."`
+
+	Version kong.VersionFlag `help:"Print the version."`
 }
 
 type execCommand struct {
@@ -92,8 +98,15 @@ func main() {
 	lab.Main()
 	var c commands
 	command := kong.Parse(&c, kong.Name("fogplr-lab"), kong.Description("A network laboratory for fogplr."),
-		kong.Vars{"tunnels": strings.Join(tunnels.Names(), ", ")})
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		kong.Vars{"tunnels": strings.Join(tunnels.Names(), ", "), "version": version},
+		kong.Exit(func(code int) {
+			if code != 0 {
+				code = misuse
+			}
+			os.Exit(code)
+		}))
+	// Whatever ends the terminal or the pipe ends the laboratory in order, too.
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := c.do(ctx, command.Command())
 	cancel()
 	if err != nil {
@@ -102,12 +115,18 @@ func main() {
 	}
 }
 
-// status is 2 for what the user has to mend, 1 for what the laboratory found.
+// misuse is the exit status for what the user has to mend, findings that for what
+// the laboratory found.
+const (
+	findings = 1
+	misuse   = 2
+)
+
 func status(err error) int {
 	if errors.Is(err, errFindings) {
-		return 1
+		return findings
 	}
-	return 2
+	return misuse
 }
 
 // errFindings is what a run ends with that went to its end and lost something.

@@ -28,6 +28,9 @@ func (c *runCommand) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkOutputs(); err != nil {
+		return err
+	}
 	t, err := tunnels.ByName(c.Tunnel, tunnels.Options{Config: s.Robot})
 	if err != nil {
 		return err
@@ -52,7 +55,24 @@ func (c *runCommand) do(ctx context.Context) error {
 			return err
 		}
 	}
-	return findings(result)
+	return found(result)
+}
+
+// checkOutputs finds out whether what is asked for can be written, before the run.
+func (c *runCommand) checkOutputs() error {
+	if c.Plot != "" {
+		if err := os.MkdirAll(c.Plot, 0o755); err != nil {
+			return err
+		}
+	}
+	if c.JSON == "" {
+		return nil
+	}
+	f, err := os.OpenFile(c.JSON, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // print says what came of a run.
@@ -78,7 +98,7 @@ func print(r *play.Result) {
 			fmt.Printf("%s:\n%s\n", w.Name, strings.TrimRight(w.Output, "\n"))
 		}
 		if w.Failed != "" {
-			fmt.Printf("%s failed: %s\n", w.Name, w.Failed)
+			fmt.Printf("%s failed: %s (logs: %s)\n", w.Name, w.Failed, r.Logs)
 		}
 	}
 	for _, c := range r.Carriers {
@@ -86,8 +106,8 @@ func print(r *play.Result) {
 	}
 }
 
-// findings is an error when a call was lost or a program failed.
-func findings(r *play.Result) error {
+// found is an error when a call was lost or a program failed.
+func found(r *play.Result) error {
 	for i := range r.Work {
 		if r.Work[i].Failed != "" || r.Work[i].Lost() > 0 {
 			return errFindings
@@ -108,9 +128,16 @@ func experiment(s *scenario.Scenario, r *play.Result) report.Experiment {
 	e := report.Experiment{ID: "run", Title: s.Name, Text: fmt.Sprintf("Connected by %s, for %v, seed %d.", r.Tunnel, r.Duration, r.Seed)}
 	for i := range r.Work {
 		if w := &r.Work[i]; len(w.Calls) > 0 {
-			e.Series = append(e.Series, r.Series(w, w.Name))
+			series := r.Series(w, w.Name)
+			series.Bytes = nil // what crossed the carriers belongs to all workloads
+			e.Series = append(e.Series, series)
 		}
 	}
+	crossed := report.Table{{"carrier", "up, kB", "down, kB"}}
+	for _, c := range r.Carriers {
+		crossed = append(crossed, []string{c.Name, fmt.Sprint(c.Up.ReceivedBytes / 1000), fmt.Sprint(c.Down.ReceivedBytes / 1000)})
+	}
+	e.Tables = []report.Titled{{Title: "What crossed the carriers, for all workloads", Table: crossed}}
 	for i := range s.Faults {
 		e.Events = append(e.Events, report.Event{At: s.Faults[i].At, Text: play.Describe(&s.Faults[i])})
 	}

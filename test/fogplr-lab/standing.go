@@ -105,8 +105,12 @@ func hold(ctx context.Context, o *playOptions) error {
 	h := &holder{ended: make(chan struct{})}
 	err := h.open(ctx, o)
 	if err != nil {
+		if h.lab != nil {
+			h.lab.KeepLogs()
+		}
+		err = errors.Join(err, h.close())
 		fmt.Fprintln(ready, err)
-		return errors.Join(err, ready.Close(), h.close())
+		return errors.Join(err, ready.Close())
 	}
 	if _, err = fmt.Fprintf(ready, "ready\n%s", h.text()); err != nil { // nobody waits for it
 		return errors.Join(err, h.close())
@@ -309,6 +313,9 @@ func (h *holder) node(name string) (*lab.Node, error) {
 // ask asks the holder.
 func ask(q request) (r reply, err error) {
 	c, err := net.Dial("unix", standingSocket)
+	if errors.Is(err, os.ErrPermission) {
+		return r, errors.New("the standing laboratory is root's: run this as root")
+	}
 	if err != nil {
 		return r, errors.New("no laboratory is standing; `fogplr-lab up SCENARIO.toml` makes one")
 	}

@@ -50,6 +50,9 @@ func startTime(pid int) (string, error) {
 	if len(fields) < 20 {
 		return "", fmt.Errorf("/proc/%d/stat is too short", pid)
 	}
+	if fields[0] == "Z" {
+		return "", fmt.Errorf("process %d has ended, though nobody has taken note", pid)
+	}
 	return fields[19], nil
 }
 
@@ -88,7 +91,14 @@ func sweep(path string) error {
 	if err != nil {
 		return err
 	}
+	logs, err := filepath.Glob(filepath.Join(os.TempDir(), namePrefix+r.Run+"-*"))
+	if err != nil {
+		return err
+	}
 	var errs []error
+	for _, dir := range logs {
+		errs = append(errs, os.RemoveAll(dir))
+	}
 	for _, ns := range namespaces {
 		if err := killInside(ns); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)

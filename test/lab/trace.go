@@ -66,7 +66,11 @@ func (r RTT) Load() (*RTTTrace, error) {
 }
 
 func (r RTT) read(f io.Reader) (*RTTTrace, error) {
-	table := csv.NewReader(f)
+	text := bufio.NewReader(f)
+	if mark, _ := text.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = text.Discard(len(byteOrderMark))
+	}
+	table := csv.NewReader(text)
 	table.TrimLeadingSpace, table.ReuseRecord = true, true
 	names, err := table.Read()
 	if errors.Is(err, io.EOF) {
@@ -94,12 +98,15 @@ func (r RTT) read(f io.Reader) (*RTTTrace, error) {
 		line, _ := table.FieldPos(column)
 		ms, err := strconv.ParseFloat(strings.TrimSpace(record[column]), 64)
 		if err != nil || math.IsNaN(ms) || ms > maxRTT || ms < 0 && ms != -1 {
-			return nil, fmt.Errorf("line %d: %q is not a round trip in ms: want 0 to %g, or -1 for no service", line, record[column], float64(maxRTT))
+			return nil, fmt.Errorf("line %d: %q is not a round trip in ms: want 0 to %g, or -1 for no service", line, short(record[column]), float64(maxRTT))
 		}
 		if len(t.rows) == maxRows {
 			return nil, fmt.Errorf("line %d: more than %d rows", line, maxRows)
 		}
 		t.rows = append(t.rows, time.Duration(ms*float64(time.Millisecond)))
+	}
+	if len(t.rows) == 0 {
+		return nil, errors.New("there is no row after the line of names")
 	}
 	if r.First < 0 || r.First >= len(t.rows) {
 		return nil, fmt.Errorf("row %d to begin with, but there are %d", r.First, len(t.rows))
@@ -113,17 +120,34 @@ func (r RTT) read(f io.Reader) (*RTTTrace, error) {
 	return nil, fmt.Errorf("column %s never has service", r.Column)
 }
 
+// byteOrderMark opens files of some programs.
+const byteOrderMark = "\ufeff"
+
+// short is a text of a file for a message.
+func short(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "..."
+	}
+	return s
+}
+
+// find returns the column of that name, or else of that number.
 func find(names []string, name string) (int, error) {
+	var listed []string
 	for i := range names {
 		names[i] = strings.TrimSpace(names[i])
+		listed = append(listed, strings.Trim(strconv.Quote(short(names[i])), `"`))
 	}
 	if i := slices.Index(names, name); i >= 0 {
+		if slices.Contains(names[i+1:], name) {
+			return 0, fmt.Errorf("line 1: two columns are called %q; give the number of one, from 1", name)
+		}
 		return i, nil
 	}
 	if n, err := strconv.Atoi(name); err == nil && n >= 1 && n <= len(names) {
 		return n - 1, nil
 	}
-	return 0, fmt.Errorf("line 1: there is no column %q; the columns are %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("line 1: there is no column %q; the columns are %s", name, strings.Join(listed, ", "))
 }
 
 // Rows returns how many rows there are.
@@ -182,13 +206,17 @@ func CheckCapacity(file string) error {
 func readCapacity(f io.Reader) (*capacity, error) {
 	c := &capacity{left: opportunity}
 	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
 		ms, err := strconv.ParseUint(text, 10, 32)
 		at := time.Duration(ms) * time.Millisecond
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("line %d: %q is not a time in whole milliseconds", n, text)
+			return nil, fmt.Errorf("line %d: %q is not a time in whole milliseconds", n, short(text))
 		case len(c.at) > 0 && at < c.at[len(c.at)-1]:
 			return nil, fmt.Errorf("line %d: %d ms is earlier than the line before", n, ms)
 		case len(c.at) == maxOpportunities:
@@ -197,7 +225,7 @@ func readCapacity(f io.Reader) (*capacity, error) {
 		c.at = append(c.at, at)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("line %d: %w", n, err)
 	}
 	if len(c.at) == 0 || c.at[len(c.at)-1] == 0 {
 		return nil, errors.New("the file has no time after 0 ms, so nothing would ever leave")

@@ -44,6 +44,17 @@ func TestRTTTrace(t *testing.T) {
 	}
 }
 
+// Spreadsheets write a byte order mark, quotes and CRLF.
+func TestTraceOfASpreadsheet(t *testing.T) {
+	trace, err := RTT{Column: "a", Steps: true}.read(strings.NewReader("\ufeff\"a\",\"b\"\r\n\"10\",20\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, ok := trace.At(0); !ok || d != 5*time.Millisecond {
+		t.Errorf("%v, %v", d, ok)
+	}
+}
+
 func TestWrongTracesNameTheLine(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{
@@ -54,7 +65,8 @@ func TestWrongTracesNameTheLine(t *testing.T) {
 		"a\n1e9\n":              "line 2: ",
 		"a\n-250\n":             `line 2: "-250"`,
 		"a,b\n1,2\n3\n":         "line 3",
-		"a\n":                   "row 0 to begin with, but there are 0",
+		"a\n":                   "no row after the line of names",
+		"a,a\n1,2\n":            "two columns are called",
 		"a\n-1\n-1\n":           "never has service",
 		"a\n\"1\n":              "line 2",
 		"a\n1\n\xff\xfe\x00\n2": "line 3",

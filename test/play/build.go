@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +63,9 @@ func (s *Standing) Up(ctx context.Context, only []string) error {
 			if err != nil {
 				return err
 			}
+			if slices.Contains(carriers, c) {
+				return fmt.Errorf("carrier %s is named twice", name)
+			}
 			carriers = append(carriers, c)
 		}
 	}
@@ -101,7 +106,11 @@ func (s *Standing) carrier(name string) (*lab.Carrier, error) {
 			return s.World.Robots[0].Carriers[i], nil
 		}
 	}
-	return nil, fmt.Errorf("there is no carrier %s", name)
+	var names []string
+	for i := range s.Scenario.Carriers {
+		names = append(names, s.Scenario.Carriers[i].Interface)
+	}
+	return nil, fmt.Errorf("there is no carrier %s; there are %s", name, strings.Join(names, ", "))
 }
 
 func (s *Standing) gateway(name string) (*lab.Gateway, error) {

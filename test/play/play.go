@@ -38,8 +38,13 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (result *Result, 
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			err = errors.New("it was interrupted, so that there is no result")
+		case err != nil:
 			err = fmt.Errorf("%w (logs: %s)", err, l.Dir())
+			l.KeepLogs()
+		case result.Failed():
 			l.KeepLogs()
 		}
 		err = errors.Join(err, l.Close())
@@ -94,7 +99,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	}
 	result := &Result{
 		Scenario: r.Scenario.Name, Tunnel: r.o.Tunnel.Name(), Seed: r.Scenario.Seed, Start: r.start,
-		Duration: duration, Carriers: difference(after, before), Work: []Work{},
+		Duration: duration, Carriers: difference(after, before), Work: []Work{}, Logs: r.World.Dir(),
 	}
 	for _, j := range append(early, late...) {
 		work, err := j.end(ctx, r.start, duration)

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fogplr/fogplr/test/apps"
@@ -17,6 +18,8 @@ type Result struct {
 	Duration time.Duration `json:"duration"`
 	Carriers []Carrier     `json:"carriers"`
 	Work     []Work        `json:"workloads"`
+	// Logs is the folder of the programs' logs, which stay if one of them failed.
+	Logs string `json:"logs"`
 }
 
 // Carrier is what crossed a carrier's link while the workloads ran.
@@ -47,6 +50,11 @@ type Call struct {
 	Latency time.Duration `json:"latency"`
 	By      string        `json:"by,omitempty"` // the gateway whose reply was first
 	Replies int           `json:"replies"`
+}
+
+// Failed reports whether a program of any workload ended badly.
+func (r *Result) Failed() bool {
+	return slices.ContainsFunc(r.Work, func(w Work) bool { return w.Failed != "" })
 }
 
 // Lost counts the calls without a reply.

@@ -14,6 +14,9 @@ import (
 // trace is found before anything starts. Its error is a *tables.Error with every
 // problem of the file.
 func Load(file string) (*Scenario, error) {
+	if err := regular(file); err != nil {
+		return nil, err
+	}
 	t, err := tables.Read(file, maxFile, "a readable scenario file")
 	if err != nil {
 		return nil, err

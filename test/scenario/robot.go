@@ -21,9 +21,9 @@ state_dir = "state"
 log_level = "debug"
 `
 	robotTail = `[[carrier]]
-interface = "cell-a"
+interface = "lab-try"
 [[gateway]]
-name = "west"
+name = "lab-try"
 address = "10.77.0.11"
 public_key = %q
 endpoint = "198.51.100.10:51820"
