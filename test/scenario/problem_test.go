@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/tables"
 )
@@ -333,7 +335,12 @@ func TestAllProblemsAtOnce(t *testing.T) {
 
 func TestUnreadableFiles(t *testing.T) {
 	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe.toml")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for file, want := range map[string]string{
+		pipe:                            "pipe.toml is not an ordinary file",
 		filepath.Join(dir, "none.toml"): "none.toml: found no such file, expected a readable scenario file",
 		dir:                             "found a file that cannot be read",
 	} {
