@@ -72,8 +72,9 @@ func (o *Options) experiments() []experiment {
 // out as it must; the report says what.
 func Run(ctx context.Context, o Options) (failed bool, err error) {
 	b := &bench{Options: o}
+	all := o.experiments()
 	var known []string
-	for _, e := range o.experiments() {
+	for _, e := range all {
 		if slices.Contains(known, e.id) {
 			return false, fmt.Errorf("two drives would be called %s; rename a file", e.id)
 		}
@@ -84,7 +85,7 @@ func Run(ctx context.Context, o Options) (failed bool, err error) {
 			return false, fmt.Errorf("there is no experiment %q; there are %s", id, strings.Join(known, ", "))
 		}
 	}
-	chosen := slices.DeleteFunc(o.experiments(), func(e experiment) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, e.id) })
+	chosen := slices.DeleteFunc(all, func(e experiment) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, e.id) })
 	for _, d := range o.Drives {
 		if _, err := d.scenario(o.Length, o.Seed); err != nil { // not after an hour
 			return false, err

@@ -143,17 +143,9 @@ func (c *commands) do(ctx context.Context, command string) error {
 	case "exec":
 		return execute(c.Exec.Node, programOf(c.Exec.Args))
 	case "fault":
-		r, err := ask(request{Op: "fault", Fault: c.Fault.fault()})
-		if err == nil {
-			fmt.Println(r.Text)
-		}
-		return err
+		return tell(request{Op: "fault", Fault: c.Fault.fault()})
 	case "undo":
-		r, err := ask(request{Op: "undo"})
-		if err == nil {
-			fmt.Println(r.Text)
-		}
-		return err
+		return tell(request{Op: "undo"})
 	case "down":
 		return down()
 	case "self-test":
@@ -161,6 +153,15 @@ func (c *commands) do(ctx context.Context, command string) error {
 	default:
 		return c.Bench.do(ctx)
 	}
+}
+
+// tell asks the holder and prints what it says.
+func tell(q request) error {
+	r, err := ask(q)
+	if err == nil {
+		fmt.Println(r.Text)
+	}
+	return err
 }
 
 // programOf leaves the -- out.

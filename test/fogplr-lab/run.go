@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,10 +109,8 @@ func print(r *play.Result) {
 
 // found is an error when a call was lost or a program failed.
 func found(r *play.Result) error {
-	for i := range r.Work {
-		if r.Work[i].Failed != "" || r.Work[i].Lost() > 0 {
-			return errFindings
-		}
+	if r.Failed() || slices.ContainsFunc(r.Work, func(w play.Work) bool { return w.Lost() > 0 }) {
+		return errFindings
 	}
 	return nil
 }
