@@ -79,7 +79,8 @@ func (b *bind) attach() error {
 	var errs []error
 	opened := 0
 	for _, f := range b.families() {
-		s, err := openSocket(f.network, b.options, &b.stats)
+		f.set(nil) // gives its port back
+		s, err := b.openSocket(f.network)
 		if err == nil {
 			opened++
 		} else if !errors.Is(err, unix.EAFNOSUPPORT) {
@@ -92,6 +93,18 @@ func (b *bind) attach() error {
 		return errors.Join(errs...)
 	}
 	return nil
+}
+
+// openSocket opens one on the port asked for; if somebody else has that, a
+// robot takes any.
+func (b *bind) openSocket(network string) (*socket, error) {
+	s, err := openSocket(network, b.options, &b.stats)
+	if err != nil && !b.fixed && errors.Is(err, unix.EADDRINUSE) {
+		other := b.options
+		other.port = 0
+		return openSocket(network, other, &b.stats)
+	}
+	return s, err
 }
 
 // detach closes the sockets.

@@ -26,6 +26,10 @@ type Carrier struct {
 	Interface string
 	Slot      int // 0 to replicate.MaxSlot
 	Key       Key // private
+	// Port is the UDP port that its sockets take if it is free, 0 for any: with
+	// the same one after a restart, NATs and gateways find the carrier where it
+	// was.
+	Port uint16
 }
 
 // GatewayPeer is what a robot knows of a gateway.
@@ -116,7 +120,7 @@ func (r *Robot) startCarrier(c *carrier, self uint32) error {
 	q := newQueue(&r.pool, 1<<c.Slot, r.epoch, r.cfg.MTU, r.cfg.Deadline)
 	r.out.queues = append(r.out.queues, q)
 	name := "fogplr-" + c.Interface
-	b := newBind(socketOptions{device: c.Interface, mark: r.cfg.Mark}, false, r.greeted)
+	b := newBind(socketOptions{device: c.Interface, mark: r.cfg.Mark, port: c.Port}, false, r.greeted)
 	var peers []wgPeer
 	for i, g := range r.cfg.Gateways {
 		peers = append(peers, wgPeer{key: g.Key, allowed: c.links[i].remote, endpoint: g.Endpoint})

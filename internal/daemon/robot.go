@@ -42,8 +42,9 @@ func Robot(ctx context.Context, o Options) error {
 	tc := tunnel.RobotConfig{Common: b.common()}
 	tc.Deadline = cfg.Deadline
 	for _, c := range cfg.Carriers {
+		carrierKey := keys.CarrierKey(key, uint8(slot[c]))
 		tc.Carriers = append(tc.Carriers, tunnel.Carrier{
-			Interface: c, Slot: slot[c], Key: tunnel.Key(keys.CarrierKey(key, uint8(slot[c]))),
+			Interface: c, Slot: slot[c], Key: tunnel.Key(carrierKey), Port: keys.CarrierPort(carrierKey.PublicKey()),
 		})
 	}
 	for _, g := range cfg.Gateways {

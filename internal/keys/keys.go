@@ -95,6 +95,12 @@ func CarrierKey(node Private, slot uint8) Private {
 	return k
 }
 
+// CarrierPort returns the UDP port that the carrier with that key asks for. It
+// is always the same, so that a restart changes nothing for NATs and gateways.
+func CarrierPort(k Public) uint16 {
+	return firstPort + (uint16(k[0])<<8|uint16(k[1]))%(lastPort-firstPort+1)
+}
+
 // CarrierPublicKeys returns the public keys of all carrier slots of a robot,
 // index = slot: what a gateway's carrier_keys holds.
 func CarrierPublicKeys(node Private) [Slots]Public {

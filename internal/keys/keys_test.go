@@ -143,3 +143,11 @@ func TestPrivateDoesNotPrint(t *testing.T) {
 		t.Errorf("%q was printed %d times, so the test does not print keys", redacted, n)
 	}
 }
+
+func TestCarrierPorts(t *testing.T) {
+	for k, want := range map[Public]uint16{{}: 61000, {0, 1}: 61001, {0x11, 0xb7}: 65535, {0x11, 0xb8}: 61000, {0xff, 0xff}: 63031} {
+		if got := CarrierPort(k); got != want {
+			t.Errorf("port %d for the key %x..., want %d", got, k[:2], want)
+		}
+	}
+}

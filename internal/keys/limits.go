@@ -13,3 +13,10 @@ const (
 	// is room for white space.
 	maxFile = 1024
 )
+
+// Ports that carriers take: above the range from which Linux gives ports to
+// programs that ask for none in particular.
+const (
+	firstPort = 61000
+	lastPort  = 65535
+)
