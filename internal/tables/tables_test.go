@@ -26,6 +26,7 @@ func TestReaders(t *testing.T) {
 	require := func(t *Table) any { s, _ := t.Require("k", "a text"); return s }
 	list := func(t *Table) any { return t.List("k", "up to 2 texts", 2) }
 	integer := func(t *Table) any { return t.Integer("k", 1, 9, 5) }
+	integers := func(t *Table) any { return t.Integers("k", 1, 9, 2, 5) }
 	number := func(t *Table) any { return t.Real("k", 0.5, 1e6, 7, " a second") }
 	share := func(t *Table) any { return t.Share("k", 1) }
 	truth := func(t *Table) any { return t.Bool("k") }
@@ -58,6 +59,16 @@ func TestReaders(t *testing.T) {
 		{integer, `k = 10`, int64(5), `found 10, expected a whole number from 1 to 9`},
 		{integer, `k = 1.0`, int64(5), `found 1.0, expected a whole number from 1 to 9`},
 		{integer, `k = "1"`, int64(5), `found "1", expected a whole number from 1 to 9 (without quotes)`},
+		{integers, `k = 9`, []int64{9}, ``},
+		{integers, `k = [9, 1]`, []int64{9, 1}, ``},
+		{integers, ``, []int64{5}, ``},
+		{integers, `k = 0`, []int64{5}, `found 0, expected a whole number from 1 to 9`},
+		{integers, `k = "1"`, []int64{5}, `found "1", expected a whole number from 1 to 9 (without quotes)`},
+		{integers, `k = []`, []int64{5}, `found an empty list, expected a whole number from 1 to 9, or a list of 1 to 2 of them`},
+		{integers, `k = [1, 2, 3]`, []int64{5}, `found a list of 3, expected a whole number from 1 to 9, or a list of 1 to 2 of them`},
+		{integers, `k = [1, 10]`, []int64{5}, `found 10, expected a whole number from 1 to 9`},
+		{integers, `k = [1, "2"]`, []int64{5}, `found "2", expected a whole number from 1 to 9`},
+		{integers, `k = [3, 3]`, []int64{5}, `found 3 again, expected every number once`},
 		{number, `k = 2`, 2.0, ``},
 		{number, `k = 0.25`, 7.0, `found 0.25, expected a number from 0.5 to 1000000 a second`},
 		{number, `k = nan`, 7.0, `found NaN, expected a number from 0.5 to 1000000 a second`},
@@ -236,6 +247,7 @@ func TestShowTime(t *testing.T) {
 func ask(t *Table, depth int) {
 	t.Name("name")
 	t.Integer("mtu", 1, 9, 1)
+	t.Integers("list", 1, 9, 3)
 	t.Real("rate", 0, 1, 0, "")
 	t.Duration("delay", 0, time.Hour, 0)
 	t.List("list", "texts", 3)

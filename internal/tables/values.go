@@ -69,6 +69,40 @@ func (t *Table) Integer(key string, lo, hi, otherwise int64) int64 {
 	return n
 }
 
+// Integers returns the integers of key, one or a list of 1 to limit different ones,
+// each between lo and hi; otherwise when it is absent or wrong.
+func (t *Table) Integers(key string, lo, hi int64, limit int, otherwise ...int64) []int64 {
+	list, isList := t.Value(key).([]any)
+	if !isList {
+		if n := t.Integer(key, lo, hi, lo-1); n >= lo {
+			return []int64{n}
+		}
+		return otherwise
+	}
+	t.Ask(key)
+	if len(list) < 1 || len(list) > limit {
+		t.Wrong(key, fmt.Sprintf("a whole number from %d to %d, or a list of 1 to %d of them", lo, hi, limit))
+		return otherwise
+	}
+	var out []int64
+	for i, v := range list {
+		n, ok := v.(int64)
+		_, line := t.element(key, i)
+		switch {
+		case !ok || n < lo || n > hi:
+			t.FailAt(line, key, Show(v), fmt.Sprintf("a whole number from %d to %d", lo, hi))
+		case slices.Contains(out, n):
+			t.FailAt(line, key, fmt.Sprintf("%d again", n), "every number once")
+		default:
+			out = append(out, n)
+		}
+	}
+	if len(out) < len(list) {
+		return otherwise
+	}
+	return out
+}
+
 // Real returns the number of key, between lo and hi, or otherwise when it is
 // absent or wrong. hint follows the range in the message.
 func (t *Table) Real(key string, lo, hi, otherwise float64, hint string) float64 {
