@@ -61,7 +61,7 @@ func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	}
 	if b.fixed {
 		b.options.port = port
-		if err := b.attach(); err != nil {
+		if err := b.attach(""); err != nil {
 			return nil, 0, err
 		}
 		if port == 0 {
@@ -73,9 +73,11 @@ func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 
 func (b *bind) families() [2]*family { return [2]*family{&b.v4, &b.v6} }
 
-// attach opens fresh sockets, in place of any there are. A family that the
+// attach opens fresh sockets, bound to that interface unless it is empty, in place
+// of any there are. A family that the
 // kernel does not have is left out; it is an error if no socket results.
-func (b *bind) attach() error {
+func (b *bind) attach(device string) error {
+	b.options.device = device
 	var errs []error
 	opened := 0
 	for _, f := range b.families() {

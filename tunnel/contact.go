@@ -12,34 +12,25 @@ type Contact struct {
 	Endpoint netip.AddrPort
 }
 
-// call is a carrier that is called after a start, and where.
-type call struct {
-	link *link
-	at   netip.AddrPort
-}
-
 // Contacts returns the carriers that may still be where they were last heard, in
 // the order of the configuration. Those that this gateway was started with are
 // among them until they had the time to answer. ok is false when the gateway has
 // ended, so that it does not know any more.
 func (g *Gateway) Contacts() (all []Contact, ok bool) {
 	sessions := g.wg.sessions()
-	if len(sessions) == 0 && len(g.keys) > 0 {
-		return nil, false
-	}
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(sessions) == 0 && len(g.byPeer) > 0 {
+		return nil, false
+	}
 	for _, p := range g.peers {
-		for _, l := range p.links {
-			if l == nil {
-				continue
-			}
-			c := Contact{Key: g.keys[l]}
+		for l := range p.paths() {
+			c := Contact{Key: l.key}
 			if at, err := netip.ParseAddrPort(sessions[c.Key].endpoint); err == nil && l.hearing.Recent(now) {
 				c.Endpoint = at
-			} else if call := g.called[c.Key]; call != nil && now.Sub(g.start) < calledFor {
-				c.Endpoint = call.at
+			} else if at := g.calls[c.Key]; at.IsValid() && now.Sub(g.start) < calledFor {
+				c.Endpoint = at
 			} else {
 				continue
 			}
@@ -74,15 +65,8 @@ func (g *Gateway) recall(ctx context.Context) error {
 			return nil
 		case <-time.After(time.Until(g.start.Add(at))):
 		}
-		var sessions map[Key]wgSession
-		if round > 0 {
-			sessions = g.wg.sessions()
-		}
-		for _, c := range g.cfg.Contacts {
-			if call := g.called[c.Key]; call == nil || !g.missing(call.link, sessions[c.Key].handshake != 0) {
-				continue
-			}
-			g.wg.handshake(c.Key, c.Endpoint, true)
+		for key, to := range g.uncalled(round) {
+			g.wg.handshake(key, to, true)
 			select {
 			case <-ctx.Done():
 				return nil
@@ -93,15 +77,28 @@ func (g *Gateway) recall(ctx context.Context) error {
 	return nil
 }
 
-// missing reports whether a carrier that is to be called was not heard yet. The
-// answer to a handshake was heard by WireGuard alone.
-func (g *Gateway) missing(l *link, answered bool) bool {
+// uncalled returns the carriers that are to be called and were not heard yet, and
+// where they are called. The answer to a handshake was heard by WireGuard alone.
+func (g *Gateway) uncalled(round int) map[Key]netip.AddrPort {
+	var sessions map[Key]wgSession
+	if round > 0 {
+		sessions = g.wg.sessions()
+	}
+	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l.hearing.Last().IsZero() && answered {
-		now := time.Now()
-		l.hearing.Heard(now)
-		g.choose(l.peer, now)
+	missing := make(map[Key]netip.AddrPort)
+	for _, l := range g.byPeer {
+		at := g.calls[l.key]
+		if !at.IsValid() || !l.hearing.Last().IsZero() {
+			continue
+		}
+		if sessions[l.key].handshake != 0 {
+			l.hearing.Heard(now)
+			g.choose(l.peer, now)
+			continue
+		}
+		missing[l.key] = at
 	}
-	return l.hearing.Last().IsZero()
+	return missing
 }

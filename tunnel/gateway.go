@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,7 +15,8 @@ import (
 	"github.com/fogplr/fogplr/replicate"
 )
 
-// GatewayConfig describes a gateway's end of the tunnel.
+// GatewayConfig describes a gateway's end of the tunnel. All but Robots stays as it
+// was at the start.
 type GatewayConfig struct {
 	Common
 	Key        Key // private
@@ -32,17 +34,22 @@ type RobotPeer struct {
 	Keys []Key
 }
 
-// Gateway is a gateway's end of the tunnel.
+// Gateway is a gateway's end of the tunnel. Its methods may be called by several
+// goroutines.
 type Gateway struct {
 	*node
-	cfg   GatewayConfig
-	queue *queue
-	wg    *wireguard // it is up before this is set: In must not need it
-	// links by WireGuard peer, to name who claimed a wrong address.
+	self    uint32
+	members sync.Mutex // held by Configure; taken before all other locks
+	ended   bool       // guarded by members
+	queue   *queue
+	wg      *wireguard    // it is up before this is set: In must not need it
+	moved   chan struct{} // has room for one
+
+	// Guarded by node.mu.
+	// byPeer has the links by WireGuard peer, to name who claimed a wrong address.
 	byPeer map[*device.Peer]*link
-	keys   map[*link]Key
-	called map[Key]*call // the carriers that the last run's contacts name
-	moved  chan struct{} // has room for one
+	// calls are the carriers that the last run's contacts name, and where.
+	calls map[Key]netip.AddrPort
 }
 
 // NewGateway opens the gateway's port and starts its WireGuard device on host,
@@ -52,53 +59,28 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, byPeer: make(map[*device.Peer]*link), keys: make(map[*link]Key), called: make(map[Key]*call), moved: make(chan struct{}, 1)}
-	at := make(map[Key]netip.AddrPort)
+	g := &Gateway{self: self, moved: make(chan struct{}, 1), calls: make(map[Key]netip.AddrPort)}
 	for _, c := range cfg.Contacts {
-		at[c.Key] = c.Endpoint
+		g.calls[c.Key] = c.Endpoint
 	}
-	var peers []*peer
-	var wgPeers []wgPeer
-	seen := map[Key]string{}
-	for _, rb := range cfg.Robots {
-		p, err := newPeer(rb.Name, rb.Addresses, cfg.Addresses)
-		if err != nil {
-			return nil, err
-		}
-		for slot, key := range rb.Keys {
-			if other, dup := seen[key]; dup {
-				return nil, fmt.Errorf("%s and %s have one carrier key; each carrier needs its own", other, rb.Name)
-			}
-			seen[key] = rb.Name
-			l := p.addLink(slot, fmt.Sprintf("slot %d", slot),
-				replicate.MakeAddress(self, uint8(slot)), replicate.MakeAddress(p.node, uint8(slot)))
-			g.keys[l] = key
-			if at[key].IsValid() {
-				g.called[key] = &call{l, at[key]}
-			}
-			wgPeers = append(wgPeers, wgPeer{key: key, allowed: l.remote})
-		}
-		peers = append(peers, p)
-	}
-	if g.node, err = newNode(cfg.Common, host, peers); err != nil {
-		return nil, err
-	}
+	g.node = newNode(cfg.Common, host)
 	g.in.onProbe = g.probed
 	g.in.onReply = func(*link, path.Reply, time.Time) {}
 	g.in.heard, g.in.begun = g.heard, g.signal
+	if _, err := g.meetRobots(cfg.Robots); err != nil {
+		return nil, err
+	}
 	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
-	g.out.queues = []*queue{g.queue}
 	b := newBind(socketOptions{mark: cfg.Mark}, true, answerSTUN())
-	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort, wgPeers,
+	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort,
 		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b, g.refused, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("UDP port %d: %w", cfg.ListenPort, err)
 	}
-	g.mu.Lock()
-	for l, key := range g.keys {
-		g.byPeer[g.wg.dev.LookupPeer(device.NoisePublicKey(key))] = l
+	if err := g.Configure(cfg); err != nil {
+		g.wg.close()
+		return nil, err
 	}
-	g.mu.Unlock()
 	return g, nil
 }
 
@@ -121,6 +103,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		<-ctx.Done()
+		g.members.Lock()
+		defer g.members.Unlock()
+		g.ended = true
 		_ = g.host.Close()
 		g.wg.close()
 		return nil
@@ -162,10 +147,7 @@ func (g *Gateway) probed(l *link, m path.Probe, now time.Time) {
 // The caller holds node.mu.
 func (g *Gateway) choose(p *peer, now time.Time) {
 	var live, recent uint32
-	for _, l := range p.links {
-		if l == nil {
-			continue
-		}
+	for l := range p.paths() {
 		up := l.hearing.Live(now)
 		if up {
 			live |= 1 << l.slot
@@ -212,7 +194,7 @@ func (g *Gateway) Status() Status {
 	sessions := g.wg.sessions()
 	s := g.status("gateway", func(l *link, st *PathStatus) {
 		st.Up, st.LastProof = l.hearing.Live(now), ago(l.hearing.Last(), now)
-		st.Endpoint = sessions[g.keys[l]].endpoint
+		st.Endpoint = sessions[l.key].endpoint
 		switch {
 		case st.Up:
 		case l.peer.wrongAddress:

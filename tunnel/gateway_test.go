@@ -15,10 +15,10 @@ import (
 func TestGatewayAnswersBeforeItKnowsItsDevice(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	g := w.gateways[0]
-	early := &Gateway{node: g.node, cfg: g.cfg, queue: g.queue}
+	early := &Gateway{node: g.node, queue: g.queue}
 	g.in.mu.Lock()
 	defer g.in.mu.Unlock()
-	early.probed(g.peers[0].links[0], path.Probe{ID: 1}, time.Now())
+	early.probed(g.peers[0].links[0].Load(), path.Probe{ID: 1}, time.Now())
 }
 
 // A robot with a valid session that claims another's address and its own by

@@ -56,6 +56,7 @@ func outWithRaisedMTU() error {
 		}
 	}
 	out := &outward{host: host, pool: new(batchPool), log: slog.New(slog.DiscardHandler), start: time.Now(), woken: func() {}}
+	out.roster.Store(&roster{})
 	done := make(chan error, 1)
 	go func() { done <- out.run() }()
 

@@ -43,18 +43,22 @@ type inward struct {
 	last     *link // of the batch at hand that was heard
 }
 
-func newInward(host tun.Device, own []netip.Addr, peers []*peer, log *slog.Logger, start time.Time) *inward {
+func newInward(host tun.Device, own []netip.Addr, log *slog.Logger, start time.Time) *inward {
 	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link), woken: func() {}, begun: func() {}}
-	for _, p := range peers {
-		for _, l := range p.links {
-			if l != nil {
-				in.links[l.remote] = l
-			}
-		}
-	}
 	in.store = make([][]byte, batchPackets)
 	in.pass = make([][]byte, 0, batchPackets)
 	return in
+}
+
+// admit takes frames of the peers' paths from now on, and of no others. The
+// caller holds mu.
+func (in *inward) admit(peers []*peer) {
+	clear(in.links)
+	for _, p := range peers {
+		for l := range p.paths() {
+			in.links[l.remote] = l
+		}
+	}
 }
 
 // deliver walks one batch of frames in; each begins at offset. Several

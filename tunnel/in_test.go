@@ -30,7 +30,8 @@ func testInward(t testing.TB) (*inward, *countingHost, *peer) {
 	p.addrs = []netip.Addr{netip.MustParseAddr("10.77.0.9")}
 	p.elim = replicate.NewEliminator()
 	h := &countingHost{}
-	in := newInward(h, []netip.Addr{netip.MustParseAddr("10.77.0.1")}, []*peer{p}, slog.New(slog.DiscardHandler), time.Now())
+	in := newInward(h, []netip.Addr{netip.MustParseAddr("10.77.0.1")}, slog.New(slog.DiscardHandler), time.Now())
+	in.admit([]*peer{p})
 	in.heard = func(*link, time.Time) {}
 	in.onProbe = func(*link, path.Probe, time.Time) {}
 	in.onReply = func(*link, path.Reply, time.Time) {}
@@ -49,7 +50,7 @@ func frames(t testing.TB, p *peer, first replicate.Seq, n int, slots ...int) (al
 			copy(f[testOffset+replicate.TagLen:], packet)
 			replicate.PutTag(f[testOffset:], &replicate.Tag{
 				Type: replicate.Data, Epoch: 3, PathSeq: first + replicate.Seq(i), Seq: first + replicate.Seq(i),
-				Src: p.links[s].remote, Dst: p.links[s].local,
+				Src: p.links[s].Load().remote, Dst: p.links[s].Load().local,
 			})
 			all = append(all, f)
 		}

@@ -10,23 +10,20 @@ import (
 // caller holds inward.mu.
 func (n *node) judgeLatent(p *peer, now time.Time) {
 	var frames [replicate.MaxSlot + 1]int
-	for slot, l := range p.links {
-		if l != nil {
-			frames[slot], l.rxData = l.rxData, 0
-		}
+	for l := range p.paths() {
+		frames[l.slot], l.rxData = l.rxData, 0
 	}
 	expected := replicate.SlotSet(p.carries.Load())
 	began, ended := p.latent.Observe(now, &frames, expected)
 	if began|ended == 0 {
 		return
 	}
-	for slot, l := range p.links {
+	for l := range p.paths() {
 		switch {
-		case l == nil:
-		case began.Has(slot):
+		case began.Has(l.slot):
 			n.cfg.Log.Warn("Latent error: copies stopped coming by this path while others go on. Nothing is lost, but there is less in reserve.",
 				"peer", p.name, "carrier", l.carrier)
-		case ended.Has(slot) && expected.Has(slot): // else the path is down, and told so
+		case ended.Has(l.slot) && expected.Has(l.slot): // else the path is down, and told so
 			n.cfg.Log.Info("Latent error over.", "peer", p.name, "carrier", l.carrier)
 		}
 	}

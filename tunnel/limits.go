@@ -81,6 +81,16 @@ const (
 	// upkeepInterval is how often counters are rolled and latent errors judged.
 	upkeepInterval = 250 * time.Millisecond
 
+	// maxCandidates bounds the addresses of one gateway for one carrier: two
+	// families by a few ports, and what NAT64 adds.
+	maxCandidates = 8
+	// headStart is how long the preferred address of a gateway may take to answer
+	// before another one that did is used (RFC 8305, section 5: 250 ms).
+	headStart = 250 * time.Millisecond
+	// candidateTries is how many handshakes in a row may fail before the next
+	// address is tried: one can be lost.
+	candidateTries = 2
+
 	// latestPoll is the longest sleep of the prober whatever the paths ask for.
 	latestPoll = 5 * time.Second
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,36 +39,66 @@ type node struct {
 	cfg   Common
 	start time.Time
 	host  tun.Device
-	peers []*peer
 	pool  batchPool
 	out   *outward
 	in    *inward
 	epoch uint32
 
 	mu sync.Mutex // guards the part of link that says so
+	// peers change under inward.mu and node.mu; either is enough to read them.
+	peers []*peer
 }
 
-func newNode(cfg Common, host tun.Device, peers []*peer) (*node, error) {
-	n := &node{cfg: cfg, start: time.Now(), host: host, peers: peers, epoch: rand.Uint32()}
+func newNode(cfg Common, host tun.Device) *node {
+	n := &node{cfg: cfg, start: time.Now(), host: host, epoch: rand.Uint32()}
 	own := make([]netip.Addr, len(cfg.Addresses))
 	for i, p := range cfg.Addresses {
 		own[i] = p.Addr()
 	}
-	n.in = newInward(host, own, peers, cfg.Log, n.start)
-	n.out = &outward{
-		host: host, own: own, peers: peers, byAddr: make(map[netip.Addr]*peer),
-		pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {},
-	}
-	for _, p := range peers {
-		p.elim = replicate.NewEliminator()
+	n.in = newInward(host, own, cfg.Log, n.start)
+	n.out = &outward{host: host, own: own, pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {}}
+	n.out.roster.Store(&roster{})
+	return n
+}
+
+// meet returns the peers that are described, with those that are known already in
+// the place of their descriptions. It is an error if two share an address.
+func (n *node) meet(described []*peer) ([]*peer, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	taken := make(map[netip.Addr]string)
+	var met []*peer
+	for _, p := range described {
+		if i := slices.IndexFunc(n.peers, p.same); i >= 0 {
+			p = n.peers[i]
+		}
 		for _, a := range p.addrs {
-			if other := n.out.byAddr[a]; other != nil {
-				return nil, fmt.Errorf("%s and %s have one overlay address, %v; each node needs its own", other.name, p.name, a)
+			if other, twice := taken[a]; twice {
+				return nil, fmt.Errorf("%s and %s have one overlay address, %v; each node needs its own", other, p.name, a)
 			}
-			n.out.byAddr[a] = p
+			taken[a] = p.name
+		}
+		met = append(met, p)
+	}
+	return met, nil
+}
+
+// admit makes peers, with the paths that they have now, those that packets are
+// taken from and sent to.
+func (n *node) admit(peers []*peer, queues []*queue) {
+	to := &roster{peers: peers, queues: queues, byAddr: make(map[netip.Addr]*peer)}
+	for _, p := range peers {
+		for _, a := range p.addrs {
+			to.byAddr[a] = p
 		}
 	}
-	return n, nil
+	n.in.mu.Lock()
+	defer n.in.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.peers = peers
+	n.in.admit(peers)
+	n.out.roster.Store(to)
 }
 
 // newPeer makes a peer whose first address lies in one of the overlay prefixes
@@ -76,7 +107,7 @@ func newPeer(name string, addrs []netip.Addr, own []netip.Prefix) (*peer, error)
 	if len(addrs) == 0 {
 		return nil, fmt.Errorf("%s has no overlay address", name)
 	}
-	p := &peer{name: name, addrs: addrs}
+	p := &peer{name: name, addrs: addrs, elim: replicate.NewEliminator()}
 	for _, prefix := range own {
 		if prefix.Contains(addrs[0]) {
 			number, err := replicate.NodeOf(netip.PrefixFrom(addrs[0], prefix.Bits()))
@@ -88,13 +119,6 @@ func newPeer(name string, addrs []netip.Addr, own []netip.Prefix) (*peer, error)
 		}
 	}
 	return nil, fmt.Errorf("the overlay address %v of %s is in none of this node's prefixes %v", addrs[0], name, own)
-}
-
-// addLink gives the peer a path by one carrier slot.
-func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address) *link {
-	l := &link{peer: p, slot: slot, carrier: carrier, local: local, remote: remote, lossOut: -1}
-	p.links[slot] = l
-	return l
 }
 
 // walkOut runs Out until ctx ends. It is an error if the TUN device goes before
@@ -136,10 +160,8 @@ func (n *node) upkeep() {
 	for _, p := range n.peers {
 		p.elim.Settle(now)
 		n.judgeLatent(p, now)
-		for _, l := range p.links {
-			if l != nil {
-				l.loss.Roll(now)
-			}
+		for l := range p.paths() {
+			l.loss.Roll(now)
 		}
 	}
 }
@@ -172,10 +194,7 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 			s.Warnings = append(s.Warnings, twinWarning(p.name))
 		}
 		carries := p.carries.Load()
-		for _, l := range p.links {
-			if l == nil {
-				continue
-			}
+		for l := range p.paths() {
 			st := PathStatus{
 				Carrier: l.carrier, Slot: l.slot, Carries: carries>>l.slot&1 == 1,
 				LossIn: l.loss.Share(), LossOut: l.lossOut, LastProof: -1,

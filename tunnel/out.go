@@ -20,9 +20,7 @@ import (
 type outward struct {
 	host   tun.Device
 	own    []netip.Addr
-	peers  []*peer
-	byAddr map[netip.Addr]*peer
-	queues []*queue
+	roster atomic.Pointer[roster]
 	pool   *batchPool
 	log    *slog.Logger
 	start  time.Time
@@ -30,6 +28,13 @@ type outward struct {
 	woken func()
 
 	packets, bytes, local, noPeer, noPath, notAllowed atomic.Uint64
+}
+
+// roster is whom Out sends to, and by which queues. It is replaced as a whole.
+type roster struct {
+	peers  []*peer
+	byAddr map[netip.Addr]*peer
+	queues []*queue
 }
 
 // run walks packets out until the TUN device is closed.
@@ -70,13 +75,14 @@ func (o *outward) walk(bufs [][]byte, sizes []int, now time.Time) {
 	if b == nil {
 		return
 	}
+	to := o.roster.Load()
 	for i, size := range sizes {
-		o.add(b, bufs[i][:size])
+		o.add(b, bufs[i][:size], to)
 	}
 	o.packets.Add(uint64(len(sizes)))
 	o.bytes.Add(uint64(total))
 	if len(b.items) > 0 {
-		for _, q := range o.queues {
+		for _, q := range to.queues {
 			q.push(b)
 		}
 	}
@@ -84,7 +90,7 @@ func (o *outward) walk(bufs [][]byte, sizes []int, now time.Time) {
 }
 
 // add puts one inner packet into b, once for each peer that it goes to.
-func (o *outward) add(b *batch, p []byte) {
+func (o *outward) add(b *batch, p []byte, known *roster) {
 	h := classify(p)
 	switch {
 	case h.kind == malformed, h.kind == local:
@@ -96,12 +102,12 @@ func (o *outward) add(b *batch, p []byte) {
 	}
 	if h.kind == multicast {
 		off := b.add(p)
-		for _, to := range o.peers {
+		for _, to := range known.peers {
 			o.number(b, to, off, len(p))
 		}
 		return
 	}
-	to := o.byAddr[h.dst]
+	to := known.byAddr[h.dst]
 	if to == nil {
 		o.noPeer.Add(1)
 		return

@@ -1,7 +1,9 @@
 package tunnel
 
 import (
+	"iter"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +17,9 @@ type peer struct {
 	name  string
 	node  uint32
 	addrs []netip.Addr
-	links [replicate.MaxSlot + 1]*link // by carrier slot; fixed after set-up
+	// links has the paths by carrier slot. They come and go under inward.mu and
+	// node.mu; Out and the queues read them without.
+	links [replicate.MaxSlot + 1]atomic.Pointer[link]
 
 	// carries has bit n set while copies go to slot n.
 	carries atomic.Uint32
@@ -41,6 +45,7 @@ type link struct {
 	slot          int
 	carrier       string // what status calls it
 	local, remote replicate.Address
+	key           Key // public, of the other end
 
 	txSeq replicate.Seq // the queue's reader only
 
@@ -56,12 +61,38 @@ type link struct {
 
 	// Guarded by node.mu.
 	machine *path.Machine // robot only
+	ways    candidates    // robot only
 	hearing path.Hearing  // gateway only
 	live    bool          // gateway only: whether it was when last looked at
 
 	// expired is when the device's last handshake before the last Expire was
 	// (nanoseconds since 1970). The prober only.
 	expired int64
+}
+
+// addLink gives the peer a path by one carrier slot. It is used once node.admit
+// has seen it.
+func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address) *link {
+	l := &link{peer: p, slot: slot, carrier: carrier, local: local, remote: remote, lossOut: -1}
+	p.links[slot].Store(l)
+	return l
+}
+
+// paths yields the peer's links in the order of their slots.
+func (p *peer) paths() iter.Seq[*link] {
+	return func(yield func(*link) bool) {
+		for slot := range p.links {
+			if l := p.links[slot].Load(); l != nil && !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// same reports whether q describes the node that p is, so that its numbers,
+// elimination and paths go on.
+func (p *peer) same(q *peer) bool {
+	return p.name == q.name && p.node == q.node && slices.Equal(p.addrs, q.addrs)
 }
 
 // busy notes that data went to or came from the peer at that time since the

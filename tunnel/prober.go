@@ -2,6 +2,8 @@ package tunnel
 
 import (
 	"context"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/fogplr/fogplr/path"
@@ -21,7 +23,7 @@ func (r *Robot) prober(ctx context.Context) {
 		case <-r.kick:
 		}
 		next := time.Now().Add(latestPoll)
-		for _, c := range r.carriers {
+		for _, c := range r.present() {
 			if at := r.probe(c); at.Before(next) {
 				next = at
 			}
@@ -36,67 +38,103 @@ func (r *Robot) prober(ctx context.Context) {
 // probe polls the paths of one carrier and returns when to do it again.
 func (r *Robot) probe(c *carrier) time.Time {
 	next := time.Now().Add(latestPoll)
-	losses := r.lossesIn(c)
 	r.noteSessions(c)
-	for i, l := range c.links {
-		r.mu.Lock()
-		now := time.Now() // the handshakes of the links before took their time
-		if t := r.start.Add(time.Duration(l.peer.traffic.Load())); now.Sub(t) < time.Second && t.After(r.start) {
-			l.machine.Traffic(t)
+	r.mu.Lock()
+	links := slices.Clone(c.links)
+	r.mu.Unlock()
+	for _, l := range links {
+		do := r.poll(l)
+		if do.next.Before(next) {
+			next = do.next
 		}
-		if heard := l.heard.Load(); heard != 0 {
-			l.machine.Heard(r.start.Add(time.Duration(heard)))
-		}
-		was := l.machine.Up()
-		do, at := l.machine.Poll(now)
-		interval := l.machine.Interval(now)
-		if was && !l.machine.Up() {
-			r.cfg.Log.Warn("Path down.", "carrier", l.carrier, "gateway", l.peer.name, "stage", l.machine.Snapshot(now).Stage.String())
-		}
-		r.mu.Unlock()
-		if at.Before(next) {
-			next = at
-		}
-		if do.Expire { // the path may have been up, and its handshake not noted, for long
-			l.expired = c.wg.sessions()[r.cfg.Gateways[i].Key].handshake
-		}
-		if do.Handshake {
-			c.wg.handshake(r.cfg.Gateways[i].Key, r.cfg.Gateways[i].Endpoint, do.Expire)
-		}
-		if do.Probe {
-			var m [path.ProbeLen]byte
-			path.Probe{ID: do.ProbeID, Interval: interval, LossIn: losses[i]}.Put(m[:])
-			r.sendControl(c.wg.queue, l, replicate.Probe, m[:], now)
-		}
-		if do.Stun {
-			to := newEndpoint(r.cfg.Gateways[i].Endpoint)
-			if s := c.wg.bind.socketFor(to); s != nil {
-				s.transmit([][]byte{r.hello}, to)
-			}
-		}
+		r.act(c, l, &do)
 	}
 	return next
 }
 
-// lossesIn returns what the carrier's paths lose on the way in.
-func (r *Robot) lossesIn(c *carrier) []float64 {
+// deed is what a path's machine and its candidates want done.
+type deed struct {
+	path.Action
+	now      time.Time
+	next     time.Time     // when to ask again
+	interval time.Duration // that a probe announces
+	// to is where a handshake goes, not valid if to where the peer last was.
+	to     netip.AddrPort
+	turned bool             // to is another address than before: a handshake at once
+	ask    []netip.AddrPort // where STUN requests go
+}
+
+// poll asks a path what to do.
+func (r *Robot) poll(l *link) deed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now() // the handshakes of the links before took their time
+	if t := r.start.Add(time.Duration(l.peer.traffic.Load())); now.Sub(t) < time.Second && t.After(r.start) {
+		l.machine.Traffic(t)
+	}
+	if heard := l.heard.Load(); heard != 0 {
+		l.machine.Heard(r.start.Add(time.Duration(heard)))
+	}
+	was := l.machine.Up()
+	do := deed{now: now}
+	do.Action, do.next = l.machine.Poll(now)
+	do.interval = l.machine.Interval(now)
+	up := l.machine.Up()
+	if was && !up {
+		r.cfg.Log.Warn("Path down.", "carrier", l.carrier, "gateway", l.peer.name, "stage", l.machine.Snapshot(now).Stage.String())
+	}
+	l.ways.up(up)
+	if up {
+		return do
+	}
+	if do.Handshake {
+		l.ways.tries++
+	}
+	if do.Stun {
+		do.ask = l.ways.ask(now)
+	}
+	turned, again := l.ways.choose(now)
+	if !again.IsZero() && again.Before(do.next) {
+		do.next = again
+	}
+	do.turned = turned
+	do.to = l.ways.used
+	return do
+}
+
+// act does it.
+func (r *Robot) act(c *carrier, l *link, do *deed) {
+	if do.Expire || do.turned { // the path may have been up, and its handshake not noted, for long
+		l.expired = c.wg.sessions()[l.key].handshake
+	}
+	if do.Handshake || do.turned {
+		c.wg.handshake(l.key, do.to, do.Expire || do.turned)
+	}
+	if do.Probe {
+		var m [path.ProbeLen]byte
+		path.Probe{ID: do.ProbeID, Interval: do.interval, LossIn: r.lossIn(l)}.Put(m[:])
+		r.sendControl(c.wg.queue, l, replicate.Probe, m[:], do.now)
+	}
+	for _, at := range do.ask {
+		to := newEndpoint(at)
+		if s := c.wg.bind.socketFor(to); s != nil {
+			s.transmit([][]byte{r.hello}, to)
+		}
+	}
+}
+
+// lossIn returns what a path loses on the way in.
+func (r *Robot) lossIn(l *link) float64 {
 	r.in.mu.Lock()
 	defer r.in.mu.Unlock()
-	losses := make([]float64, len(c.links))
-	for i, l := range c.links {
-		losses[i] = l.loss.Share()
-	}
-	return losses
+	return l.loss.Share()
 }
 
 // noteSessions tells the machines of paths that are not up whether the device
 // has keys to send with: from a handshake later than the last Expire.
 func (r *Robot) noteSessions(c *carrier) {
 	r.mu.Lock()
-	down := false
-	for _, l := range c.links {
-		down = down || !l.machine.Up()
-	}
+	down := slices.ContainsFunc(c.links, func(l *link) bool { return !l.machine.Up() })
 	r.mu.Unlock()
 	if !down {
 		return
@@ -105,8 +143,8 @@ func (r *Robot) noteSessions(c *carrier) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	for i, l := range c.links {
-		if sessions[r.cfg.Gateways[i].Key].handshake != l.expired {
+	for _, l := range c.links {
+		if sessions[l.key].handshake != l.expired {
 			l.machine.Session(now)
 		}
 	}

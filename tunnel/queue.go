@@ -95,7 +95,7 @@ func (q *queue) drop(b *batch) {
 	for i := range b.items {
 		it := &b.items[i]
 		for s := it.slots & q.slots; s != 0; s &= s - 1 {
-			if l := it.peer.links[bits.TrailingZeros8(s)]; l != nil {
+			if l := it.peer.links[bits.TrailingZeros8(s)].Load(); l != nil {
 				l.txDropped.Add(1)
 			}
 		}
@@ -169,7 +169,7 @@ func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) 
 // put writes the frame of it for slot and returns its length, 0 if the peer has
 // no such path or the frame is too long, which counts as dropped.
 func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) int {
-	l := it.peer.links[slot]
+	l := it.peer.links[slot].Load()
 	if l == nil {
 		return 0
 	}
@@ -185,6 +185,13 @@ func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) int {
 	})
 	l.txFrames.Add(1)
 	return size
+}
+
+// setMaxAge changes how long batches may wait.
+func (q *queue) setMaxAge(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.maxAge = max(d, leastAge)
 }
 
 // close wakes the reader and drops what waits.

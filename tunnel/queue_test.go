@@ -64,7 +64,7 @@ func TestQueueDropsTheOldestWhenFull(t *testing.T) {
 	for i := range queuePackets + extra {
 		pushPayload(q, p, replicate.Seq(i), 1, []byte{1}, time.Now())
 	}
-	if n := p.links[0].txDropped.Load(); n != extra {
+	if n := p.links[0].Load().txDropped.Load(); n != extra {
 		t.Errorf("tx_dropped is %d, want %d", n, extra)
 	}
 	bufs, sizes := fillBufs()
@@ -96,7 +96,7 @@ func TestQueueCountsPacketsNotCopies(t *testing.T) {
 	}
 	q.push(b)
 	pool.release(b)
-	if n := waiting.links[0].txDropped.Load(); n != 0 {
+	if n := waiting.links[0].Load().txDropped.Load(); n != 0 {
 		t.Error("the unicast packet was pushed out")
 	}
 }
@@ -126,7 +126,7 @@ func TestQueueDropsTheStaleAndPrefersControl(t *testing.T) {
 	if string(got[0]) != "ping" || string(got[1]) != "fresh" {
 		t.Errorf("got %q, want the probe, then the fresh packet", got)
 	}
-	if n := p.links[0].txDropped.Load(); n != 1 {
+	if n := p.links[0].Load().txDropped.Load(); n != 1 {
 		t.Errorf("tx_dropped is %d, want 1", n)
 	}
 }
@@ -142,7 +142,7 @@ func TestQueueDropsWhatIsTooLong(t *testing.T) {
 	if err != nil || n != 1 || sizes[0] != 1280+replicate.TagLen {
 		t.Errorf("%d frames, the first of %d bytes, error %v; want the second packet alone", n, sizes[0], err)
 	}
-	if n := p.links[0].txDropped.Load(); n != 1 {
+	if n := p.links[0].Load().txDropped.Load(); n != 1 {
 		t.Errorf("tx_dropped is %d, want 1", n)
 	}
 }
@@ -189,8 +189,8 @@ func TestQueuesAgainstAList(t *testing.T) {
 				b.items = append(b.items, item{peer: p, off: b.add(payload), len: len(payload), seq: seq, typ: replicate.Data, slots: slots})
 				for i, q := range queues {
 					for slot := range 3 {
-						if slots&q.slots>>slot&1 == 1 && p.links[slot] != nil {
-							want[i] = append(want[i], frame{p.links[slot].remote, seq, string(payload)})
+						if slots&q.slots>>slot&1 == 1 && p.links[slot].Load() != nil {
+							want[i] = append(want[i], frame{p.links[slot].Load().remote, seq, string(payload)})
 						}
 					}
 				}

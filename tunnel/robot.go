@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun"
 
 	"github.com/fogplr/fogplr/path"
-	"github.com/fogplr/fogplr/replicate"
 )
 
-// RobotConfig describes a robot's end of the tunnel.
+// RobotConfig describes a robot's end of the tunnel. All but Carriers, Gateways
+// and Deadline stays as it was at the start.
 type RobotConfig struct {
 	Common
 	Carriers []Carrier
@@ -23,6 +24,7 @@ type RobotConfig struct {
 
 // Carrier is one uplink of a robot.
 type Carrier struct {
+	// Interface is its present name; SetUplink may tell another.
 	Interface string
 	Slot      int // 0 to replicate.MaxSlot
 	Key       Key // private
@@ -37,37 +39,44 @@ type GatewayPeer struct {
 	Name      string
 	Addresses []netip.Addr // on the overlay
 	Key       Key          // public
-	Endpoint  netip.AddrPort
+	// Endpoints are where every carrier looks for it until SetEndpoints says
+	// otherwise, best first.
+	Endpoints []netip.AddrPort
 }
 
 // Uplink is what the kernel says of a carrier now.
 type Uplink struct {
-	Index int // of the interface, 0 if there is none
-	// Reaches tells for each gateway, in the order of RobotConfig.Gateways,
-	// whether the carrier has a route to its endpoint.
-	Reaches []bool
+	// Interface is the carrier's present name and Index its index, 0 if there is
+	// none.
+	Interface string
+	Index     int
+	// Reached has the addresses of gateways that the carrier has a route to.
+	Reached map[netip.Addr]bool
 	// Problem and Warning are sentences for status; a carrier with a Problem
 	// reaches nobody.
 	Problem, Warning string
 }
 
-// Robot is a robot's end of the tunnel.
+// Robot is a robot's end of the tunnel. Its methods may be called by several
+// goroutines.
 type Robot struct {
 	*node
-	cfg      RobotConfig
-	carriers []*carrier
+	self     uint32
+	members  sync.Mutex // held by Configure; taken before all other locks
 	kick     chan struct{}
 	hello    []byte // STUN request
 	helloID  [12]byte
+	carriers []*carrier // guarded by node.mu
+	ended    bool       // guarded by members
 }
 
 // carrier is one uplink with its WireGuard device.
 type carrier struct {
 	Carrier
-	wg    *wireguard
-	links []*link // by gateway
+	wg *wireguard
 
 	// Guarded by node.mu.
+	links  []*link // in the order of the peers
 	uplink Uplink
 	bound  int // interface index that the sockets are bound to, 0 if none
 }
@@ -79,56 +88,20 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Robot{cfg: cfg, kick: make(chan struct{}, 1)}
+	r := &Robot{self: self, kick: make(chan struct{}, 1)}
 	if r.hello, r.helloID, err = stunRequest(); err != nil {
 		return nil, fmt.Errorf("make a STUN request: %w", err)
 	}
-	for _, c := range cfg.Carriers {
-		r.carriers = append(r.carriers, &carrier{Carrier: c})
-	}
-	now := time.Now()
-	var peers []*peer
-	for _, g := range cfg.Gateways {
-		p, err := newPeer(g.Name, g.Addresses, cfg.Addresses)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range r.carriers {
-			l := p.addLink(c.Slot, c.Interface, replicate.MakeAddress(self, uint8(c.Slot)), replicate.MakeAddress(p.node, uint8(c.Slot)))
-			l.machine = path.New(path.DefaultConfig(), now)
-			c.links = append(c.links, l)
-		}
-		peers = append(peers, p)
-	}
-	if r.node, err = newNode(cfg.Common, host, peers); err != nil {
-		return nil, err
-	}
+	r.node = newNode(cfg.Common, host)
 	r.out.woken, r.in.woken = r.wake, r.wake
 	r.in.onProbe = func(*link, path.Probe, time.Time) {}
 	r.in.onReply = r.replied
 	r.in.heard = func(l *link, now time.Time) { l.heard.Store(int64(now.Sub(r.start))) }
-	for _, c := range r.carriers {
-		if err := r.startCarrier(c, self); err != nil {
-			r.close()
-			return nil, err
-		}
+	if err := r.Configure(cfg); err != nil {
+		r.close()
+		return nil, err
 	}
 	return r, nil
-}
-
-func (r *Robot) startCarrier(c *carrier, self uint32) error {
-	q := newQueue(&r.pool, 1<<c.Slot, r.epoch, r.cfg.MTU, r.cfg.Deadline)
-	r.out.queues = append(r.out.queues, q)
-	name := "fogplr-" + c.Interface
-	b := newBind(socketOptions{device: c.Interface, mark: r.cfg.Mark, port: c.Port}, false, r.greeted)
-	var peers []wgPeer
-	for i, g := range r.cfg.Gateways {
-		peers = append(peers, wgPeer{key: g.Key, allowed: c.links[i].remote, endpoint: g.Endpoint})
-	}
-	var err error
-	c.wg, err = newWireguard(name, c.Key, 0, peers, newMemTUN(name, r.cfg.frameMTU(), q, r.in.deliver), b,
-		func(*device.Peer) {}, r.cfg.Log)
-	return err
 }
 
 // Run walks packets until ctx ends, then closes everything, the TUN device
@@ -148,29 +121,45 @@ func (r *Robot) Run(ctx context.Context) error {
 
 // close ends Out first, so that nothing enters the devices while they stop.
 func (r *Robot) close() {
+	r.members.Lock()
+	defer r.members.Unlock()
+	r.ended = true
 	_ = r.host.Close()
-	for _, c := range r.carriers {
-		if c.wg != nil {
-			c.wg.close()
-		}
+	for _, c := range r.present() {
+		c.wg.close()
 	}
 }
 
-// SetUplink tells what has become of the carrier with that interface. Sockets
-// are opened anew when its interface is another one than before.
-func (r *Robot) SetUplink(iface string, u Uplink) {
+// present returns the carriers there are.
+func (r *Robot) present() []*carrier {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.carriers)
+}
+
+// SetUplink tells what has become of the carrier in that slot. Sockets are opened
+// anew when its interface is another one than before.
+func (r *Robot) SetUplink(slot int, u Uplink) {
 	now := time.Now()
+	r.mu.Lock()
 	for _, c := range r.carriers {
-		if c.Interface == iface {
+		if c.Slot == slot {
 			r.setUplink(c, u, now)
 		}
 	}
+	r.mu.Unlock()
 	r.wake()
 }
 
+// setUplink is SetUplink for one carrier. The caller holds node.mu.
 func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if u.Interface != c.Interface {
+		r.cfg.Log.Info("The carrier's interface has another name.", "carrier", u.Interface, "was", c.Interface)
+		c.Interface = u.Interface
+		for _, l := range c.links {
+			l.carrier = u.Interface
+		}
+	}
 	rebound := false
 	switch {
 	case u.Index == 0:
@@ -178,7 +167,7 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 		c.bound = 0
 	case u.Index != c.bound:
 		c.bound = 0
-		if err := c.wg.bind.attach(); err != nil {
+		if err := c.wg.bind.attach(u.Interface); err != nil {
 			u.Problem = fmt.Sprintf("no socket could be opened on %s: %v", c.Interface, err)
 		} else {
 			c.bound = u.Index
@@ -194,14 +183,37 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 		r.cfg.Log.Warn("Carrier needs attention.", "carrier", c.Interface, "warning", u.Warning)
 	}
 	c.uplink = u
-	for i, l := range c.links {
-		ok := c.bound != 0 && u.Problem == "" && i < len(u.Reaches) && u.Reaches[i]
-		l.machine.Route(ok, now)
+	for _, l := range c.links {
+		l.ways.route(u.Reached)
+		c.routeLink(l, now)
 		if rebound { // the gateway must learn the new sockets' ports
 			l.machine.Kick(now)
 		}
 	}
 	r.choose(now)
+}
+
+// routeLink tells a path whether its carrier can send to its gateway. The caller
+// holds node.mu.
+func (c *carrier) routeLink(l *link, now time.Time) {
+	l.machine.Route(c.bound != 0 && c.uplink.Problem == "" && l.ways.usable(), now)
+}
+
+// SetEndpoints tells where the carrier in that slot may find the gateway of that
+// name, best first. A path that is up stays where it is.
+func (r *Robot) SetEndpoints(slot int, gateway string, endpoints []netip.AddrPort) {
+	now := time.Now()
+	r.mu.Lock()
+	for _, c := range r.carriers {
+		for _, l := range c.links {
+			if c.Slot == slot && l.peer.name == gateway {
+				l.ways.set(endpoints, c.uplink.Reached)
+				c.routeLink(l, now)
+			}
+		}
+	}
+	r.mu.Unlock()
+	r.wake()
 }
 
 // wake makes the prober look at all paths now.
@@ -216,10 +228,7 @@ func (r *Robot) wake() {
 func (r *Robot) choose(now time.Time) {
 	for _, p := range r.peers {
 		var proven, possible uint32
-		for _, l := range p.links {
-			if l == nil {
-				continue
-			}
+		for l := range p.paths() {
 			if l.machine.Up() {
 				proven |= 1 << l.slot
 			}
@@ -241,6 +250,7 @@ func (r *Robot) replied(l *link, m path.Reply, now time.Time) {
 	was := l.machine.Up()
 	l.machine.Reply(m.ID, now)
 	l.lossOut = m.LossOut
+	l.ways.up(l.machine.Up())
 	r.choose(now)
 	if !was && l.machine.Up() {
 		r.cfg.Log.Info("Path up.", "carrier", l.carrier, "gateway", l.peer.name)
@@ -248,8 +258,8 @@ func (r *Robot) replied(l *link, m path.Reply, now time.Time) {
 	}
 }
 
-// greeted takes an answer to the STUN request. It is not authenticated and is
-// used for nothing but status.
+// greeted takes an answer to the STUN request. It is not authenticated: it helps
+// to choose where a search goes on, and to word status.
 func (r *Robot) greeted(b *bind, msg []byte, from netip.AddrPort) {
 	if id, ok := stunTransaction(msg); !ok || id != r.helloID {
 		return
@@ -258,12 +268,13 @@ func (r *Robot) greeted(b *bind, msg []byte, from netip.AddrPort) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.carriers {
-		if c.wg == nil || c.wg.bind != b {
+		if c.wg.bind != b {
 			continue
 		}
-		for i, l := range c.links {
-			if r.cfg.Gateways[i].Endpoint == from {
+		for _, l := range c.links {
+			if l.ways.answer(from) {
 				l.machine.Reachable(now)
+				r.wake()
 			}
 		}
 	}
@@ -275,6 +286,9 @@ func (r *Robot) Status() Status {
 	s := r.status("robot", func(l *link, st *PathStatus) {
 		snap := l.machine.Snapshot(now)
 		st.Up, st.RTTms, st.LastProof = snap.Up, float64(snap.RTT)/float64(time.Millisecond), ago(snap.LastProof, now)
+		if l.ways.used.IsValid() {
+			st.Endpoint = l.ways.used.String()
+		}
 		if !snap.Up {
 			st.Stage, st.Hint = snap.Stage.String(), snap.Stage.Hint()
 		}
@@ -293,9 +307,7 @@ func (r *Robot) Status() Status {
 	s.Ready = len(s.Peers) > 0
 	for i := range s.Peers {
 		up := false
-		for j := range s.Peers[i].Paths {
-			p := &s.Peers[i].Paths[j]
-			p.Endpoint = r.cfg.Gateways[i].Endpoint.String()
+		for _, p := range s.Peers[i].Paths {
 			up = up || p.Up
 		}
 		s.Ready = s.Ready && up

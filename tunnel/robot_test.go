@@ -18,9 +18,9 @@ func TestSearchGoesToTheConfiguredEndpoint(t *testing.T) {
 	wg := w.robots[0].carriers[0].wg
 	nowhere := newEndpoint(netip.MustParseAddrPort("127.0.0.1:9"))
 	wg.dev.LookupPeer(device.NoisePublicKey(gateway.Key)).SetEndpointFromPacket(nowhere)
-	wg.handshake(gateway.Key, gateway.Endpoint, true)
-	if got := wg.sessions()[gateway.Key].endpoint; got != gateway.Endpoint.String() {
-		t.Errorf("the handshake goes to %s, want %v", got, gateway.Endpoint)
+	wg.handshake(gateway.Key, gateway.Endpoints[0], true)
+	if got := wg.sessions()[gateway.Key].endpoint; got != gateway.Endpoints[0].String() {
+		t.Errorf("the handshake goes to %s, want %v", got, gateway.Endpoints[0])
 	}
 }
 

@@ -261,7 +261,7 @@ func TestCarriersKeepTheirPort(t *testing.T) {
 	defer b.Close()
 	attach := func() uint16 {
 		t.Helper()
-		if err := b.attach(); err != nil {
+		if err := b.attach(""); err != nil {
 			t.Fatal(err)
 		}
 		return b.port()

@@ -158,7 +158,7 @@ func newWorld(t *testing.T, robots, gateways int) *world {
 			curve25519.ScalarBaseMult(&public, &c.Key)
 			w.robotCfg[i].Gateways = append(w.robotCfg[i].Gateways, GatewayPeer{
 				Name: c.Name, Addresses: overlay(c.Common), Key: public,
-				Endpoint: netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", c.ListenPort)),
+				Endpoints: []netip.AddrPort{netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", c.ListenPort))},
 			})
 		}
 		w.startRobot(i)
@@ -204,11 +204,14 @@ func (w *world) startRobot(i int) {
 	}
 	w.robots[i] = r
 	w.start(c.Name, r.Run)
-	u := Uplink{Index: 1}
-	for range c.Gateways {
-		u.Reaches = append(u.Reaches, true)
+	for _, carrier := range c.Carriers {
+		r.SetUplink(carrier.Slot, loopback())
 	}
-	r.SetUplink("lo", u)
+}
+
+// loopback is the uplink of all carriers.
+func loopback() Uplink {
+	return Uplink{Interface: "lo", Index: 1, Reached: map[netip.Addr]bool{netip.MustParseAddr("127.0.0.1"): true}}
 }
 
 // settle waits until every path of every robot is up.
@@ -293,7 +296,7 @@ func TestRobotCannotSpoofOrReachAnother(t *testing.T) {
 		b := rogue.pool.get(len(p), time.Now())
 		to := rogue.peers[0]
 		b.items = append(b.items, item{peer: to, off: b.add(p), len: len(p), seq: to.numbers.Next(), typ: replicate.Data, slots: 3})
-		for _, q := range rogue.out.queues {
+		for _, q := range rogue.out.roster.Load().queues {
 			q.push(b)
 		}
 		rogue.pool.release(b)

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/device"
-
-	"github.com/fogplr/fogplr/replicate"
 )
 
 // Key is a Curve25519 private or public key.
@@ -28,28 +26,13 @@ type wireguard struct {
 	log   *slog.Logger
 }
 
-// wgPeer is what a WireGuard device must know of a peer.
-type wgPeer struct {
-	key      Key
-	allowed  replicate.Address
-	endpoint netip.AddrPort // zero on a gateway: learnt from the robot
-}
-
-// newWireguard brings a device up. refused is called when an authenticated
+// newWireguard brings a device without peers up. refused is called when an authenticated
 // frame claims an Address that is not its peer's.
-func newWireguard(name string, key Key, port uint16, peers []wgPeer, t *memTUN, b *bind, refused func(*device.Peer), log *slog.Logger) (*wireguard, error) {
+func newWireguard(name string, key Key, port uint16, t *memTUN, b *bind, refused func(*device.Peer), log *slog.Logger) (*wireguard, error) {
 	w := &wireguard{name: name, bind: b, queue: t.queue, log: log}
 	t.sending, t.receiving = b.sending, b.receiving
 	w.dev = device.NewDevice(t, b, w.logger(refused))
-	var c strings.Builder
-	fmt.Fprintf(&c, "private_key=%s\nlisten_port=%d\n", hex.EncodeToString(key[:]), port)
-	for _, p := range peers {
-		fmt.Fprintf(&c, "public_key=%s\nallowed_ip=%s/32\n", hex.EncodeToString(p.key[:]), p.allowed.Addr())
-		if p.endpoint.IsValid() {
-			fmt.Fprintf(&c, "endpoint=%s\n", p.endpoint)
-		}
-	}
-	err := w.dev.IpcSet(c.String())
+	err := w.dev.IpcSet(fmt.Sprintf("private_key=%s\nlisten_port=%d\n", hex.EncodeToString(key[:]), port))
 	if err != nil {
 		w.dev.Close()
 		return nil, fmt.Errorf("configure WireGuard device %s: %w", name, err)
@@ -62,6 +45,28 @@ func newWireguard(name string, key Key, port uint16, peers []wgPeer, t *memTUN, 
 		log.Info("wg show will not list this device.", "device", name, "err", err)
 	}
 	return w, nil
+}
+
+// expect makes the other ends of links peers of the device; those that it has
+// already stay as they are.
+func (w *wireguard) expect(links []*link) error {
+	var c strings.Builder
+	for _, l := range links {
+		if w.dev.LookupPeer(device.NoisePublicKey(l.key)) == nil {
+			fmt.Fprintf(&c, "public_key=%s\nallowed_ip=%s/32\n", hex.EncodeToString(l.key[:]), l.remote.Addr())
+		}
+	}
+	if err := w.dev.IpcSet(c.String()); err != nil {
+		return fmt.Errorf("add peers to WireGuard device %s: %w", w.name, err)
+	}
+	return nil
+}
+
+// remove makes the device forget peers.
+func (w *wireguard) remove(keys ...Key) {
+	for _, k := range keys {
+		w.dev.RemovePeer(device.NoisePublicKey(k))
+	}
 }
 
 // logger adapts wireguard-go's log. Of its verbose lines only one matters here;
@@ -133,10 +138,10 @@ func (w *wireguard) sessions() map[Key]wgSession {
 	return all
 }
 
-// handshake starts one with the peer at to. With expire, the keys in use are
-// given up first, which also lifts wireguard-go's limit of one initiation in 5 s;
-// and so is the address that the peer last sent from, since whoever delivers a
-// copy of a packet of its from elsewhere sets that. What waits for a session is
+// handshake starts one with the peer, at the address that it last sent from unless
+// to is valid: whoever delivers a copy of a packet of its from elsewhere sets that
+// address. With expire, the keys in use are given up first, which also lifts
+// wireguard-go's limit of one initiation in 5 s. What waits for a session is
 // dropped: it is stale.
 func (w *wireguard) handshake(key Key, to netip.AddrPort, expire bool) {
 	p := w.dev.LookupPeer(device.NoisePublicKey(key))
@@ -146,6 +151,8 @@ func (w *wireguard) handshake(key Key, to netip.AddrPort, expire bool) {
 	p.FlushStagedPackets()
 	if expire {
 		p.ExpireCurrentKeypairs()
+	}
+	if to.IsValid() {
 		p.SetEndpointFromPacket(newEndpoint(to))
 	}
 	_ = p.SendHandshakeInitiation(false) // its send cannot fail, see bind.Send

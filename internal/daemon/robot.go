@@ -49,7 +49,7 @@ func Robot(ctx context.Context, o Options) error {
 	}
 	for _, g := range cfg.Gateways {
 		tc.Gateways = append(tc.Gateways, tunnel.GatewayPeer{
-			Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey), Endpoint: g.Endpoint,
+			Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey), Endpoints: []netip.AddrPort{g.Endpoint},
 		})
 	}
 	r, err := tunnel.NewRobot(tc, b.host)
@@ -65,18 +65,16 @@ func Robot(ctx context.Context, o Options) error {
 func (b *base) followCarriers(ctx context.Context, tc tunnel.RobotConfig, r *tunnel.Robot) error {
 	var endpoints []netip.Addr
 	for _, g := range tc.Gateways {
-		endpoints = append(endpoints, g.Endpoint.Addr())
+		for _, e := range g.Endpoints {
+			endpoints = append(endpoints, e.Addr())
+		}
 	}
 	var want []routing.Want
 	for _, c := range tc.Carriers {
 		want = append(want, routing.Want{Interface: c.Interface, Slot: c.Slot, Endpoints: endpoints})
 	}
 	return b.follow(ctx, want, func(c routing.Carrier) {
-		u := tunnel.Uplink{Index: c.Index, Problem: c.Problem, Warning: c.Warning}
-		for _, e := range endpoints {
-			u.Reaches = append(u.Reaches, c.Reached[e])
-		}
-		r.SetUplink(c.Interface, u)
+		r.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached, Problem: c.Problem, Warning: c.Warning})
 	})
 }
 

@@ -1,0 +1,135 @@
+package tunnel
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// candidates are the addresses at which a carrier may find a gateway, and which of
+// them its path uses. As in RFC 8305 all are asked at once, and the first one in
+// order gets a head start. Only a search changes the one in use: a path that is
+// up stays where it is. The caller holds node.mu.
+type candidates struct {
+	configured []netip.AddrPort // what they were at first
+	all        []candidate      // in order of preference
+	used       netip.AddrPort
+	// searching is true while the path is not up; the others are of this search.
+	searching bool
+	asked     time.Time // when the first requests went out, zero before
+	tries     int       // handshakes at the one in use
+}
+
+type candidate struct {
+	at       netip.AddrPort
+	reached  bool // the carrier has a route to it
+	answered bool // in this search
+}
+
+// set replaces the candidates. The one in use goes on being used while the path
+// is up, even if it is not among them.
+func (c *candidates) set(all []netip.AddrPort, reached map[netip.Addr]bool) {
+	old := c.all
+	c.all = nil
+	for _, at := range all[:min(len(all), maxCandidates)] {
+		n := candidate{at: at}
+		if i := slices.IndexFunc(old, func(o candidate) bool { return o.at == at }); i >= 0 {
+			n = old[i]
+		}
+		c.all = append(c.all, n)
+	}
+	c.route(reached)
+}
+
+// route takes which addresses the carrier has a route to.
+func (c *candidates) route(reached map[netip.Addr]bool) {
+	for i := range c.all {
+		c.all[i].reached = reached[c.all[i].at.Addr()]
+	}
+}
+
+// usable says whether there is one that the carrier has a route to.
+func (c *candidates) usable() bool {
+	return slices.ContainsFunc(c.all, func(x candidate) bool { return x.reached })
+}
+
+// up says whether the path is up, which begins and ends searches.
+func (c *candidates) up(up bool) {
+	if up == !c.searching {
+		return
+	}
+	c.searching = !up
+	c.asked, c.tries = time.Time{}, 0
+	for i := range c.all {
+		c.all[i].answered = false
+	}
+}
+
+// ask returns the candidates to send a request to.
+func (c *candidates) ask(now time.Time) (to []netip.AddrPort) {
+	if c.asked.IsZero() {
+		c.asked = now
+	}
+	for _, x := range c.all {
+		if x.reached {
+			to = append(to, x.at)
+		}
+	}
+	return to
+}
+
+// answer notes that from answered a request, and reports whether it is a
+// candidate.
+func (c *candidates) answer(from netip.AddrPort) bool {
+	i := slices.IndexFunc(c.all, func(x candidate) bool { return x.at == from })
+	if i >= 0 {
+		c.all[i].answered = true
+	}
+	return i >= 0
+}
+
+// choose decides which candidate a search uses. turned is true when that is
+// another than before and another one was in use, so that a handshake with it is
+// due. It wants to be asked again at next, unless that is zero.
+func (c *candidates) choose(now time.Time) (turned bool, next time.Time) {
+	if !c.searching || !c.usable() {
+		return false, time.Time{}
+	}
+	i := slices.IndexFunc(c.all, func(x candidate) bool { return x.at == c.used })
+	if i < 0 || !c.all[i].reached {
+		return c.turn(slices.IndexFunc(c.all, func(x candidate) bool { return x.reached })), time.Time{}
+	}
+	other := c.after(i, func(x candidate) bool { return x.reached && x.answered })
+	switch ends := c.asked.Add(headStart); {
+	case c.tries >= candidateTries && other >= 0:
+		return c.turn(other), time.Time{}
+	case c.tries >= candidateTries:
+		return c.turn(c.after(i, func(x candidate) bool { return x.reached })), time.Time{}
+	case c.all[i].answered || other < 0 || c.asked.IsZero():
+		return false, time.Time{}
+	case now.Before(ends):
+		return false, ends
+	}
+	return c.turn(slices.IndexFunc(c.all, func(x candidate) bool { return x.reached && x.answered })), time.Time{}
+}
+
+// after returns the first candidate behind i, in a circle, for which ok is true,
+// -1 if there is none other than i.
+func (c *candidates) after(i int, ok func(candidate) bool) int {
+	for n := 1; n < len(c.all); n++ {
+		if j := (i + n) % len(c.all); ok(c.all[j]) {
+			return j
+		}
+	}
+	return -1
+}
+
+func (c *candidates) turn(i int) bool {
+	c.tries = 0
+	if i < 0 {
+		return false
+	}
+	had := c.used.IsValid()
+	c.used = c.all[i].at
+	return had
+}

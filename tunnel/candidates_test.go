@@ -1,0 +1,65 @@
+package tunnel
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestCandidates(t *testing.T) {
+	six, four, port := netip.MustParseAddrPort("[2001:db8::1]:51820"), netip.MustParseAddrPort("192.0.2.1:51820"), netip.MustParseAddrPort("192.0.2.1:443")
+	both := map[netip.Addr]bool{six.Addr(): true, four.Addr(): true}
+	start := time.Now()
+	// A step happens at some milliseconds; after it the one in use is want.
+	type step struct {
+		at     int
+		do     func(c *candidates, now time.Time)
+		want   netip.AddrPort
+		turned bool
+	}
+	ask := func(c *candidates, now time.Time) { c.ask(now) }
+	answer := func(from netip.AddrPort) func(*candidates, time.Time) {
+		return func(c *candidates, _ time.Time) { c.answer(from) }
+	}
+	try := func(c *candidates, _ time.Time) { c.tries++ }
+	route := func(reached map[netip.Addr]bool) func(*candidates, time.Time) {
+		return func(c *candidates, _ time.Time) { c.route(reached) }
+	}
+	nothing := func(*candidates, time.Time) {}
+	for name, steps := range map[string][]step{
+		"the preferred answers":           {{0, ask, six, false}, {30, answer(six), six, false}, {40, answer(four), six, false}, {5000, nothing, six, false}},
+		"another answers alone":           {{0, ask, six, false}, {30, answer(four), six, false}, {249, nothing, six, false}, {250, nothing, four, true}},
+		"the preferred answers late":      {{0, ask, six, false}, {30, answer(four), six, false}, {200, answer(six), six, false}, {300, nothing, six, false}},
+		"nobody answers":                  {{0, ask, six, false}, {1, try, six, false}, {1000, try, four, true}, {2000, try, four, false}, {3000, try, port, true}, {5000, nothing, port, false}},
+		"answers, but no handshake works": {{0, ask, six, false}, {1, try, six, false}, {30, answer(six), six, false}, {31, answer(port), six, false}, {1000, try, port, true}},
+		"no route to the preferred":       {{0, route(map[netip.Addr]bool{four.Addr(): true}), four, true}},
+		"no route at all":                 {{0, route(nil), six, false}},
+		"a path that is up stays": {{0, ask, six, false}, {5, func(c *candidates, _ time.Time) { c.up(true) }, six, false},
+			{30, answer(four), six, false}, {300, func(c *candidates, _ time.Time) { c.set([]netip.AddrPort{four}, both) }, six, false}},
+		"what has gone is left when the path is down": {{0, ask, six, false}, {5, func(c *candidates, _ time.Time) { c.set([]netip.AddrPort{four}, both) }, four, true}},
+	} {
+		c := candidates{searching: true}
+		c.set([]netip.AddrPort{six, four, port}, both)
+		c.choose(start)
+		for i, s := range steps {
+			now := start.Add(time.Duration(s.at) * time.Millisecond)
+			s.do(&c, now)
+			turned, next := c.choose(now)
+			if c.used != s.want || turned != s.turned {
+				t.Errorf("%s, step %d: %v in use (turned %v), want %v (%v)", name, i, c.used, turned, s.want, s.turned)
+			}
+			if !next.IsZero() && !next.After(now) {
+				t.Errorf("%s, step %d: wants to be asked again %v ago", name, i, now.Sub(next))
+			}
+		}
+	}
+	var many []netip.AddrPort
+	for i := range 20 {
+		many = append(many, netip.AddrPortFrom(four.Addr(), uint16(1+i)))
+	}
+	var c candidates
+	c.set(many, both)
+	if len(c.all) != maxCandidates || c.answer(many[19]) || !c.answer(many[0]) {
+		t.Errorf("%d candidates of 20, want %d", len(c.all), maxCandidates)
+	}
+}

@@ -1,0 +1,249 @@
+package tunnel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.zx2c4.com/wireguard/device"
+
+	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/replicate"
+)
+
+// Configure makes the robot's carriers, gateways and deadline those of cfg; the
+// rest of cfg is not looked at. What stays goes on undisturbed: a carrier with
+// its slot, key and port, a gateway with its name, addresses and key. An error
+// says what was wrong with cfg, and nothing has changed; or else that a carrier's
+// device did not start, and that one is missing.
+func (r *Robot) Configure(cfg RobotConfig) error {
+	r.members.Lock()
+	defer r.members.Unlock()
+	if r.ended {
+		return errEnded
+	}
+	peers, err := r.meetGateways(cfg.Gateways)
+	if err != nil {
+		return err
+	}
+	if err := checkCarriers(cfg.Carriers); err != nil {
+		return err
+	}
+	var carriers []*carrier
+	var errs []error
+	for _, c := range cfg.Carriers {
+		i := slices.IndexFunc(r.carriers, func(o *carrier) bool { return o.Slot == c.Slot && o.Key == c.Key && o.Port == c.Port })
+		if i >= 0 {
+			carriers = append(carriers, r.carriers[i])
+			continue
+		}
+		fresh, err := r.startCarrier(c, cfg.Deadline)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		carriers = append(carriers, fresh)
+	}
+	gone := slices.DeleteFunc(slices.Clone(r.carriers), func(c *carrier) bool { return slices.Contains(carriers, c) })
+	r.mu.Lock()
+	r.carriers = carriers
+	r.mu.Unlock()
+	leaving := r.link(carriers, peers, cfg.Gateways)
+	queues := make([]*queue, len(carriers))
+	for i, c := range carriers {
+		queues[i] = c.wg.queue
+		queues[i].setMaxAge(cfg.Deadline)
+	}
+	r.admit(peers, queues)
+	for _, c := range gone {
+		c.wg.close()
+	}
+	for _, l := range leaving {
+		for _, c := range carriers {
+			if c.Slot == l.slot {
+				c.wg.remove(l.key)
+			}
+		}
+	}
+	for _, c := range carriers {
+		errs = append(errs, c.wg.expect(c.links))
+	}
+	r.wake()
+	return errors.Join(errs...)
+}
+
+var errEnded = errors.New("fogplr is stopping")
+
+// meetGateways returns the peers that the gateways are.
+func (r *Robot) meetGateways(gateways []GatewayPeer) ([]*peer, error) {
+	var described []*peer
+	keys := map[Key]string{}
+	for _, g := range gateways {
+		p, err := newPeer(g.Name, g.Addresses, r.cfg.Addresses)
+		if err != nil {
+			return nil, err
+		}
+		if other, twice := keys[g.Key]; twice {
+			return nil, fmt.Errorf("%s and %s have one key; each gateway needs its own", other, g.Name)
+		}
+		keys[g.Key] = g.Name
+		described = append(described, p)
+	}
+	return r.meet(described)
+}
+
+func checkCarriers(carriers []Carrier) error {
+	var taken [replicate.MaxSlot + 1]string
+	for _, c := range carriers {
+		if c.Slot < 0 || c.Slot > replicate.MaxSlot {
+			return fmt.Errorf("%s has slot %d, which is not in 0 to %d", c.Interface, c.Slot, replicate.MaxSlot)
+		}
+		if taken[c.Slot] != "" {
+			return fmt.Errorf("%s and %s have one slot, %d", taken[c.Slot], c.Interface, c.Slot)
+		}
+		taken[c.Slot] = c.Interface
+	}
+	return nil
+}
+
+// startCarrier starts a carrier's WireGuard device, without peers.
+func (r *Robot) startCarrier(c Carrier, deadline time.Duration) (*carrier, error) {
+	q := newQueue(&r.pool, 1<<c.Slot, r.epoch, r.cfg.MTU, deadline)
+	name := "fogplr-" + c.Interface
+	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port}, false, r.greeted)
+	wg, err := newWireguard(name, c.Key, 0, newMemTUN(name, r.cfg.frameMTU(), q, r.in.deliver), b,
+		func(*device.Peer) {}, r.cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &carrier{Carrier: c, wg: wg}, nil
+}
+
+// link gives every carrier a path to every peer, and takes away and returns those
+// that are not wanted any more.
+func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer) (leaving []*link) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wanted := map[*link]bool{}
+	for _, c := range carriers {
+		old := c.links
+		c.links = nil
+		for i, p := range peers {
+			l := p.links[c.Slot].Load()
+			if l == nil || l.key != gateways[i].Key || !slices.Contains(old, l) {
+				if l != nil {
+					leaving = append(leaving, l)
+				}
+				l = p.addLink(c.Slot, c.Interface, replicate.MakeAddress(r.self, uint8(c.Slot)), replicate.MakeAddress(p.node, uint8(c.Slot)))
+				l.key = gateways[i].Key
+				l.machine = path.New(path.DefaultConfig(), now)
+				l.ways.searching = true
+			}
+			if !slices.Equal(l.ways.configured, gateways[i].Endpoints) {
+				l.ways.configured = gateways[i].Endpoints
+				l.ways.set(gateways[i].Endpoints, c.uplink.Reached)
+			}
+			c.routeLink(l, now)
+			c.links = append(c.links, l)
+			wanted[l] = true
+		}
+	}
+	leaving = append(leaving, unlink(r.peers, wanted)...)
+	r.choose(now)
+	return leaving
+}
+
+// Configure makes the gateway's robots those of cfg; the rest of cfg is not looked
+// at. What stays goes on undisturbed: a robot with its name and addresses, each
+// of its carriers with its key. An error says what was wrong with cfg, and nothing
+// has changed.
+func (g *Gateway) Configure(cfg GatewayConfig) error {
+	g.members.Lock()
+	defer g.members.Unlock()
+	if g.ended {
+		return errEnded
+	}
+	peers, err := g.meetRobots(cfg.Robots)
+	if err != nil {
+		return err
+	}
+	leaving, arriving := g.link(peers, cfg.Robots)
+	g.admit(peers, []*queue{g.queue})
+	var keys []Key
+	for _, l := range leaving {
+		keys = append(keys, l.key)
+	}
+	g.wg.remove(keys...)
+	err = g.wg.expect(arriving)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.byPeer = make(map[*device.Peer]*link)
+	for _, p := range peers {
+		for l := range p.paths() {
+			g.byPeer[g.wg.dev.LookupPeer(device.NoisePublicKey(l.key))] = l
+		}
+	}
+	return err
+}
+
+// meetRobots returns the peers that the robots are.
+func (g *Gateway) meetRobots(robots []RobotPeer) ([]*peer, error) {
+	var described []*peer
+	keys := map[Key]string{}
+	for _, rb := range robots {
+		p, err := newPeer(rb.Name, rb.Addresses, g.cfg.Addresses)
+		if err != nil {
+			return nil, err
+		}
+		if len(rb.Keys) > replicate.MaxSlot+1 {
+			return nil, fmt.Errorf("%s has %d carrier keys; a robot has %d slots", rb.Name, len(rb.Keys), replicate.MaxSlot+1)
+		}
+		for _, k := range rb.Keys {
+			if other, twice := keys[k]; twice {
+				return nil, fmt.Errorf("%s and %s have one carrier key; each carrier needs its own", other, rb.Name)
+			}
+			keys[k] = rb.Name
+		}
+		described = append(described, p)
+	}
+	return g.meet(described)
+}
+
+// link gives every robot a path for each of its keys, and returns those that are
+// taken away and those that are new.
+func (g *Gateway) link(peers []*peer, robots []RobotPeer) (leaving, arriving []*link) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wanted := map[*link]bool{}
+	for i, p := range peers {
+		for slot, key := range robots[i].Keys {
+			l := p.links[slot].Load()
+			if l == nil || l.key != key {
+				if l != nil {
+					leaving = append(leaving, l)
+				}
+				l = p.addLink(slot, fmt.Sprintf("slot %d", slot),
+					replicate.MakeAddress(g.self, uint8(slot)), replicate.MakeAddress(p.node, uint8(slot)))
+				l.key = key
+				arriving = append(arriving, l)
+			}
+			wanted[l] = true
+		}
+	}
+	return append(leaving, unlink(g.peers, wanted)...), arriving
+}
+
+// unlink takes the links that are not wanted away from the peers.
+func unlink(peers []*peer, wanted map[*link]bool) (leaving []*link) {
+	for _, p := range peers {
+		for l := range p.paths() {
+			if !wanted[l] {
+				p.links[l.slot].Store(nil)
+				leaving = append(leaving, l)
+			}
+		}
+	}
+	return leaving
+}
