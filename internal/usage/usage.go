@@ -1,0 +1,197 @@
+// Package usage counts what each carrier with a monthly cap has moved, and keeps
+// it in a file, so that no restart, crash or wrong clock makes a cap be exceeded.
+package usage
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fogplr/fogplr/internal/files"
+)
+
+// fileName is the file in the state directory.
+const fileName = "usage.json"
+
+const bookVersion = 1
+
+// month is the layout of entry.Month. Months compare as texts.
+const month = "2006-01"
+
+// content is what the file holds.
+type content struct {
+	Version  int     `json:"version"`
+	Carriers []entry `json:"carriers"`
+}
+
+// entry is one carrier's month.
+type entry struct {
+	Carrier string `json:"carrier"`
+	Month   string `json:"month"` // by the machine's time zone
+	// Bytes is what was used, or a little more while a daemon runs.
+	Bytes uint64 `json:"bytes"`
+}
+
+// Clock is one reading of the two clocks.
+type Clock struct {
+	Wall time.Time     // its month counts; it may be wrong and may leap
+	Up   time.Duration // since the daemon's start, which only grows
+}
+
+// State is what a carrier has used.
+type State struct {
+	Used, Cap uint64 // bytes
+	Month     string // such as "2026-11"
+	// Spent is true when the carrier must not be used in this month any more.
+	Spent bool
+}
+
+// Book has the use of all carriers. One goroutine at a time.
+type Book struct {
+	file  string
+	kept  content // as the file has it
+	live  map[string]*meter
+	fresh bool // kept has changed
+}
+
+// meter is one carrier of this run.
+type meter struct {
+	entry
+	total     uint64 // of the counter, when last looked at
+	candidate string // a month that the clock shows and that has not begun yet
+	since     time.Duration
+}
+
+// Open reads the file in stateDir. A file that cannot be used is an error, and
+// then the Book is empty and usable: who counts on caps decides what that means.
+func Open(stateDir string) (*Book, error) {
+	b := &Book{file: filepath.Join(stateDir, fileName), live: make(map[string]*meter)}
+	raw, err := files.Read(b.file, maxFile)
+	if err != nil {
+		return b, fmt.Errorf("cannot read what carriers have used: %w", err)
+	}
+	if raw == nil {
+		return b, nil
+	}
+	c, err := decode(raw)
+	if err != nil {
+		return b, fmt.Errorf("%s: %w", b.file, err)
+	}
+	b.kept = c
+	return b, nil
+}
+
+func decode(raw []byte) (content, error) {
+	var c content
+	if err := files.Decode(raw, maxFile, &c); err != nil {
+		return content{}, err
+	}
+	if c.Version != bookVersion {
+		return content{}, fmt.Errorf("it has version %d, not %d", c.Version, bookVersion)
+	}
+	if len(c.Carriers) > maxCarriers {
+		return content{}, fmt.Errorf("it has %d carriers, more than %d", len(c.Carriers), maxCarriers)
+	}
+	for _, e := range c.Carriers {
+		if t, err := time.Parse(month, e.Month); err != nil || t.Format(month) != e.Month {
+			return content{}, fmt.Errorf("%q is no month", e.Month)
+		}
+	}
+	return c, nil
+}
+
+// Count takes a carrier's counter of bytes moved in this run, both directions,
+// and returns what it has used of cap (bytes, not 0) in this month. Call Keep
+// after the counts of one round, before more is moved.
+func (b *Book) Count(carrier string, total, cap uint64, now Clock) State {
+	m := b.live[carrier]
+	if m == nil {
+		m = &meter{entry: b.recall(carrier), total: total}
+		b.live[carrier] = m
+		if shown := now.Wall.Format(month); shown > m.Month {
+			m.Month, m.Bytes = shown, 0 // a month has passed since the last run
+		}
+	}
+	m.turn(now)
+	m.Bytes += total - min(total, m.total)
+	m.total = total
+	limit := cap - cap/reserve
+	ahead := max(cap/lease, leastLease)
+	i := slices.IndexFunc(b.kept.Carriers, func(e entry) bool { return e.Carrier == carrier })
+	if i < 0 || b.kept.Carriers[i].Month != m.Month || b.kept.Carriers[i].Bytes < m.Bytes+ahead/4 {
+		b.remember(i, entry{carrier, m.Month, m.Bytes + ahead})
+	}
+	return State{Used: m.Bytes, Cap: cap, Month: m.Month, Spent: m.Bytes >= limit}
+}
+
+// turn begins a new month once the clock has stayed in it for a while. One that
+// shows an earlier month is wrong, and changes nothing.
+func (m *meter) turn(now Clock) {
+	shown := now.Wall.Format(month)
+	switch {
+	case shown <= m.Month:
+		m.candidate = ""
+	case m.candidate == "" || shown < m.candidate:
+		m.candidate, m.since = shown, now.Up
+	case now.Up-m.since >= settles:
+		m.Month, m.Bytes, m.candidate = shown, 0, ""
+	}
+}
+
+func (b *Book) recall(carrier string) entry {
+	for _, e := range b.kept.Carriers {
+		if e.Carrier == carrier {
+			return e
+		}
+	}
+	return entry{Carrier: carrier}
+}
+
+// remember puts e at index i of what is kept, or makes room for it if i is -1.
+func (b *Book) remember(i int, e entry) {
+	b.fresh = true
+	if i >= 0 {
+		b.kept.Carriers[i] = e
+		return
+	}
+	if len(b.kept.Carriers) >= maxCarriers {
+		oldest := 0
+		for i, k := range b.kept.Carriers {
+			if k.Month < b.kept.Carriers[oldest].Month {
+				oldest = i
+			}
+		}
+		b.kept.Carriers = slices.Delete(b.kept.Carriers, oldest, oldest+1)
+	}
+	b.kept.Carriers = append(b.kept.Carriers, e)
+}
+
+// Keep writes down what must be known after a crash; it does nothing if that is
+// in the file already.
+func (b *Book) Keep() error {
+	if !b.fresh {
+		return nil
+	}
+	b.kept.Version = bookVersion
+	raw, err := json.MarshalIndent(b.kept, "", " ")
+	if err == nil {
+		err = files.Replace(b.file, append(raw, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot keep what carriers have used: %w", err)
+	}
+	b.fresh = false
+	return nil
+}
+
+// Close writes down what was really used.
+func (b *Book) Close() error {
+	for i, e := range b.kept.Carriers {
+		if m := b.live[e.Carrier]; m != nil && m.Month == e.Month && m.Bytes != e.Bytes {
+			b.remember(i, m.entry)
+		}
+	}
+	return b.Keep()
+}

@@ -1,0 +1,167 @@
+package usage
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const gigabyte = 1_000_000_000
+
+func day(text string) time.Time {
+	t, err := time.ParseInLocation("2006-01-02", text, time.Local)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func open(t testing.TB, dir string) *Book {
+	t.Helper()
+	b, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestACapHoldsForItsMonth(t *testing.T) {
+	b := open(t, t.TempDir())
+	for _, c := range []struct {
+		wall  string
+		up    time.Duration
+		total uint64
+		used  uint64
+		spent bool
+		month string
+	}{
+		{"2026-11-29", 0, 1000, 0, false, "2026-11"}, // the counter of a run need not begin at 0
+		{"2026-11-29", time.Hour, 1000 + gigabyte/2, gigabyte / 2, false, "2026-11"},
+		{"2026-11-29", 2 * time.Hour, 1000 + gigabyte*99/100, gigabyte * 99 / 100, true, "2026-11"},
+		{"2026-12-01", 3 * time.Hour, 1000 + gigabyte, gigabyte, true, "2026-11"}, // not settled yet
+		{"2026-12-01", 4*time.Hour - 1, 1000 + gigabyte, gigabyte, true, "2026-11"},
+		{"2026-12-01", 4 * time.Hour, 2000 + gigabyte, 1000, false, "2026-12"},
+		{"1970-01-01", 9 * time.Hour, 3000 + gigabyte, 2000, false, "2026-12"},  // wrong clocks
+		{"2076-01-01", 10 * time.Hour, 4000 + gigabyte, 3000, false, "2026-12"}, // do not begin
+		{"2026-12-02", 19 * time.Hour, 4000 + gigabyte, 3000, false, "2026-12"}, // a month
+		{"2076-01-01", 20 * time.Hour, 5000 + gigabyte, 4000, false, "2026-12"},
+		{"2026-12-02", 40 * time.Hour, 100, 4000, false, "2026-12"}, // a counter that began anew
+		{"2026-12-02", 40 * time.Hour, 200, 4100, false, "2026-12"},
+	} {
+		got := b.Count("wwan0", c.total, gigabyte, Clock{day(c.wall), c.up})
+		if want := (State{c.used, gigabyte, c.month, c.spent}); got != want {
+			t.Errorf("%s, %v: %+v, want %+v", c.wall, c.up, got, want)
+		}
+	}
+}
+
+// Whatever moves and whenever the daemon is killed or stopped, what the file says
+// is never less than what was moved, and not much more.
+func TestNoCrashForgets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "usage")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		clock := Clock{Wall: day("2026-11-29")}
+		cap := rapid.Uint64Range(1, 20*gigabyte).Draw(t, "cap")
+		moved, runs := uint64(0), rapid.IntRange(1, 8).Draw(t, "runs")
+		for range runs {
+			b, err := Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total := uint64(0)
+			b.Count("wwan0", 0, cap, clock)
+			for range rapid.IntRange(0, 20).Draw(t, "rounds") {
+				step := rapid.Uint64Range(0, gigabyte).Draw(t, "step")
+				total += step
+				moved += step
+				s := b.Count("wwan0", total, cap, clock)
+				if err := b.Keep(); err != nil {
+					t.Fatal(err)
+				}
+				if s.Used < moved || s.Used > moved+uint64(runs)*max(cap/lease, leastLease) {
+					t.Fatalf("%d used, but %d were moved", s.Used, moved)
+				}
+				if s.Spent != (s.Used >= cap-cap/reserve) {
+					t.Fatalf("%+v", s)
+				}
+			}
+			if rapid.Bool().Draw(t, "stopped") {
+				if err := b.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+func TestMonthsPassWhileOff(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		wall string
+		used uint64
+	}{{"2026-11-29", 0}, {"2026-11-30", 500}, {"1970-01-01", 1000}, {"2026-12-01", 0}} {
+		b := open(t, dir)
+		if s := b.Count("wwan0", 0, gigabyte, Clock{Wall: day(c.wall)}); s.Used != c.used {
+			t.Errorf("%s: %+v, want %d", c.wall, s, c.used)
+		}
+		b.Count("wwan0", 500, gigabyte, Clock{Wall: day(c.wall)})
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestManyCarriersAreForgottenOldestFirst(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir)
+	b.Count("old", 0, gigabyte, Clock{Wall: day("2026-01-01")})
+	for i := range maxCarriers {
+		b.Count(string(rune('A'+i)), 0, gigabyte, Clock{Wall: day("2026-11-29")})
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b = open(t, dir); len(b.kept.Carriers) != maxCarriers || b.recall("old").Month != "" {
+		t.Errorf("%d carriers, %+v", len(b.kept.Carriers), b.recall("old"))
+	}
+}
+
+func TestWrongFilesAreErrors(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty": "", "version": `{"version":2,"carriers":[]}`, "month": `{"version":1,"carriers":[{"carrier":"a","month":"2026-13","bytes":1}]}`,
+		"negative": `{"version":1,"carriers":[{"carrier":"a","month":"2026-11","bytes":-1}]}`, "more": `{"version":1,"carriers":[],"x":1}`,
+		"huge": strings.Repeat(" ", maxFile+1),
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, fileName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := Open(dir)
+		if err == nil || !strings.Contains(err.Error(), fileName) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if s := b.Count("wwan0", 1, gigabyte, Clock{Wall: day("2026-11-29")}); s.Month != "2026-11" {
+			t.Errorf("%s: the book is not usable: %+v", name, s)
+		}
+	}
+	if err := open(t, filepath.Join(t.TempDir(), "is", "not", "there")).Close(); err != nil {
+		t.Errorf("nothing to keep, and yet %v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"version":1,"carriers":[{"carrier":"wwan0","month":"2026-11","bytes":1000}]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if c, err := decode(raw); err == nil && len(c.Carriers) > maxCarriers {
+			t.Errorf("%d carriers", len(c.Carriers))
+		}
+	})
+}
