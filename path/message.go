@@ -4,13 +4,18 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"net/netip"
 	"time"
 )
 
-// Lengths in bytes of what Put writes.
+// Lengths in bytes of what Put writes. The messages grew by appended fields:
+// what ends earlier, but not before its first fields, still decodes.
 const (
-	ProbeLen = 8
-	ReplyLen = 6
+	ProbeLen = 12
+	ReplyLen = 20
+
+	oldProbeLen = 8
+	oldReplyLen = 6
 )
 
 // ErrShort is returned for a message that ends too early.
@@ -19,11 +24,14 @@ var ErrShort = errors.New("probe or reply is too short")
 // Probe is the payload of a frame of type Probe, from robot to gateway. On the
 // wire, big endian:
 //
-//	octets 0-3  ID
-//	octets 4-5  Interval in milliseconds
-//	octets 6-7  LossIn: 0 to 65,534 stand for 0 to 1, 65,535 for unknown
+//	octets 0-3    ID
+//	octets 4-5    Interval in milliseconds
+//	octets 6-7    LossIn: 0 to 65,534 stand for 0 to 1, 65,535 for unknown
+//	octets 8-9    ReplySize
+//	octets 10-11  Largest
 //
-// Octets after these are ignored, so that later versions can append.
+// Octets after these are ignored, so that later versions can append; a probe
+// for a size is padded with zeros, so 0 must say nothing in what they append.
 type Probe struct {
 	ID uint32
 	// Interval after which the next probe comes at the latest, 0 to 65.535 s in
@@ -32,6 +40,12 @@ type Probe struct {
 	// LossIn is the share (0 to 1) of the gateway's frames on this path that the
 	// robot misses, -1 when unknown.
 	LossIn float64
+	// ReplySize is the frame size in bytes that the reply is wanted to have, 0
+	// for the shortest; see ReplyFrame.
+	ReplySize uint16
+	// Largest is the frame size in bytes up to which this path takes frames both
+	// ways, 0 when unknown: the gateway sends larger ones in parts.
+	Largest uint16
 }
 
 // Put writes p into the first ProbeLen bytes of b, which must be long enough.
@@ -41,25 +55,45 @@ func (p Probe) Put(b []byte) {
 	ms := min(max(p.Interval.Milliseconds(), 0), math.MaxUint16)
 	binary.BigEndian.PutUint16(b[4:], uint16(ms))
 	binary.BigEndian.PutUint16(b[6:], packShare(p.LossIn))
+	binary.BigEndian.PutUint16(b[8:], p.ReplySize)
+	binary.BigEndian.PutUint16(b[10:], p.Largest)
 }
 
-// DecodeProbe reads what Put wrote. The error is ErrShort.
+// DecodeProbe reads what Put wrote, now or when there were fewer fields. The
+// error is ErrShort.
 func DecodeProbe(b []byte) (Probe, error) {
-	if len(b) < ProbeLen {
+	if len(b) < oldProbeLen {
 		return Probe{}, ErrShort
 	}
-	return Probe{
+	p := Probe{
 		ID:       binary.BigEndian.Uint32(b),
 		Interval: time.Duration(binary.BigEndian.Uint16(b[4:])) * time.Millisecond,
 		LossIn:   unpackShare(binary.BigEndian.Uint16(b[6:])),
-	}, nil
+	}
+	if len(b) >= ProbeLen {
+		p.ReplySize = binary.BigEndian.Uint16(b[8:])
+		p.Largest = binary.BigEndian.Uint16(b[10:])
+	}
+	return p, nil
+}
+
+// ReplyFrame returns the size in bytes of the frame that answers p, which came
+// in a frame of got bytes: what p asks for, but at least shortest, and never
+// more than got or than largest, the largest frame that this node sends. So a
+// reply never costs more than its probe did.
+func (p Probe) ReplyFrame(got, shortest, largest int) int {
+	return max(min(int(p.ReplySize), got, largest), shortest)
 }
 
 // Reply is the payload of a frame of type Reply, from gateway to robot, sent on
 // the path on which the probe came. On the wire, big endian:
 //
-//	octets 0-3  ID of the probe
-//	octets 4-5  LossOut, as LossIn in Probe
+//	octets 0-3    ID of the probe
+//	octets 4-5    LossOut, as LossIn in Probe
+//	octets 6-9    Received
+//	octets 10-13  Expected
+//	octets 14-17  Bytes
+//	octets 18-19  Mapping
 //
 // Octets after these are ignored.
 type Reply struct {
@@ -67,6 +101,13 @@ type Reply struct {
 	// LossOut is the share (0 to 1) of the robot's frames on this path that the
 	// gateway misses, -1 when unknown.
 	LossOut float64
+	// Received and Expected count the robot's frames on this path, and Bytes what
+	// the received ones held, tags included, since the gateway began to count;
+	// all wrap. Expected is 0 when the gateway does not tell.
+	Received, Expected, Bytes uint32
+	// Mapping stands for the address and port that the gateway sees the robot's
+	// carrier at, as MappingOf makes it; 0 when unknown.
+	Mapping uint16
 }
 
 // Put writes r into the first ReplyLen bytes of b, which must be long enough.
@@ -74,14 +115,43 @@ func (r Reply) Put(b []byte) {
 	_ = b[ReplyLen-1]
 	binary.BigEndian.PutUint32(b, r.ID)
 	binary.BigEndian.PutUint16(b[4:], packShare(r.LossOut))
+	binary.BigEndian.PutUint32(b[6:], r.Received)
+	binary.BigEndian.PutUint32(b[10:], r.Expected)
+	binary.BigEndian.PutUint32(b[14:], r.Bytes)
+	binary.BigEndian.PutUint16(b[18:], r.Mapping)
 }
 
-// DecodeReply reads what Put wrote. The error is ErrShort.
+// DecodeReply reads what Put wrote, now or when there were fewer fields. The
+// error is ErrShort.
 func DecodeReply(b []byte) (Reply, error) {
-	if len(b) < ReplyLen {
+	if len(b) < oldReplyLen {
 		return Reply{}, ErrShort
 	}
-	return Reply{ID: binary.BigEndian.Uint32(b), LossOut: unpackShare(binary.BigEndian.Uint16(b[4:]))}, nil
+	r := Reply{ID: binary.BigEndian.Uint32(b), LossOut: unpackShare(binary.BigEndian.Uint16(b[4:]))}
+	if len(b) >= ReplyLen {
+		r.Received = binary.BigEndian.Uint32(b[6:])
+		r.Expected = binary.BigEndian.Uint32(b[10:])
+		r.Bytes = binary.BigEndian.Uint32(b[14:])
+		r.Mapping = binary.BigEndian.Uint16(b[18:])
+	}
+	return r, nil
+}
+
+// MappingOf folds an address and port into the 16 bits of Reply.Mapping (FNV-1a),
+// so that a robot notices when a translator gave its carrier another one: of
+// 65,535 changes one goes unnoticed. It is 0 for an invalid address only.
+func MappingOf(a netip.AddrPort) uint16 {
+	if !a.IsValid() {
+		return 0
+	}
+	h := uint32(2166136261)
+	mix := func(b byte) { h = (h ^ uint32(b)) * 16777619 }
+	for _, b := range a.Addr().Unmap().As16() {
+		mix(b)
+	}
+	mix(byte(a.Port() >> 8))
+	mix(byte(a.Port()))
+	return max(uint16(h>>16^h), 1)
 }
 
 const (
