@@ -17,6 +17,7 @@ import (
 // fakeKernel keeps a view and changes it as the kernel would.
 type fakeKernel struct {
 	v       view
+	devices map[int]device
 	genNone map[string]bool
 	events  *fakeEvents
 	writes  int
@@ -48,6 +49,8 @@ func (k *fakeKernel) view([]string) (*view, error) {
 	v.rpFilter = maps.Clone(v.rpFilter)
 	return &v, nil
 }
+
+func (k *fakeKernel) device(l link) device { return k.devices[l.index] }
 
 func (k *fakeKernel) addRule(r rule) error {
 	if err := k.denied(op{verb: addRule, rule: r}.String()); err != nil {

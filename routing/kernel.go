@@ -14,6 +14,8 @@ import (
 type kernel interface {
 	// view dumps everything; rpFilter is read for "all" and the names given.
 	view(names []string) (*view, error)
+	// device looks up the hardware behind the link; nothing when it is not known.
+	device(l link) device
 
 	addRule(r rule) error
 	delRule(r rule) error

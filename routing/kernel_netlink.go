@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -110,6 +111,8 @@ func (k *netlinkKernel) view(names []string) (*view, error) {
 	return v, nil
 }
 
+func (k *netlinkKernel) device(l link) device { return readDevice("/sys", l) }
+
 func (k *netlinkKernel) readRules(v *view, family int) (none bool, err error) {
 	rules, err := dump("rules", func() ([]netlink.Rule, error) { return k.handle.RuleList(family) })
 	if unsupported(err) {
@@ -131,12 +134,31 @@ func readLink(l netlink.Link) link {
 		loopback:     a.RawFlags&unix.IFF_LOOPBACK != 0,
 		multicast:    a.RawFlags&unix.IFF_MULTICAST != 0,
 		pointToPoint: a.RawFlags&(unix.IFF_POINTOPOINT|unix.IFF_NOARP) != 0,
+		encap:        a.EncapType,
+		address:      macOf(a.HardwareAddr),
+		mac:          cmp.Or(macOf(a.PermHWAddr), macOf(a.HardwareAddr)),
+		master:       a.MasterIndex,
+		lower:        a.ParentIndex,
+		elsewhere:    a.NetNsID != -1,
+		parent:       a.ParentDev,
+	}
+	if _, ok := l.(*netlink.Device); ok {
+		read.kind = "" // the library's word for none
 	}
 	if t, ok := l.(*netlink.Tuntap); ok {
 		read.kind = "tun"
 		read.tap = t.Mode == netlink.TUNTAP_MODE_TAP
 	}
 	return read
+}
+
+// macOf is empty for link-layer addresses of other sizes, such as the IPv4
+// address of a tunnel.
+func macOf(a net.HardwareAddr) string {
+	if len(a) != 6 {
+		return ""
+	}
+	return a.String()
 }
 
 func readAddress(a netlink.Addr) (address, bool) {

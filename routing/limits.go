@@ -40,6 +40,13 @@ const (
 	// bytes: room for a thousand interfaces.
 	maxSaved = 64 << 10
 
+	// maxNesting is how many interfaces on top of each other (a VLAN on a bond of
+	// bridges) are looked through; the kernel allows 8 (MAX_NEST_DEV).
+	maxNesting = 8
+	// maxSysfs is the most that is read of one file of sysfs, in bytes: a page,
+	// which is the most that the kernel shows.
+	maxSysfs = 4 << 10
+
 	// maxDumpTries is how often a dump is repeated when the kernel says that the
 	// tables changed meanwhile (NLM_F_DUMP_INTR).
 	maxDumpTries = 5

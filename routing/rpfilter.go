@@ -31,8 +31,13 @@ func rpFilterKey(name string) string {
 	return "net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".rp_filter"
 }
 
+// isInterfaceName says that name is one, and safe in a path.
+func isInterfaceName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && len(name) < unix.IFNAMSIZ
+}
+
 func rpFilterPath(name string) (string, error) {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || len(name) >= unix.IFNAMSIZ {
+	if !isInterfaceName(name) {
 		return "", fmt.Errorf("%q is not an interface name", name)
 	}
 	return filepath.Join(ipv4Conf, name, "rp_filter"), nil
@@ -65,7 +70,7 @@ func writeRPFilter(name string, value int) error {
 }
 
 func readAddrGenNone(name string) bool {
-	if _, err := rpFilterPath(name); err != nil {
+	if !isInterfaceName(name) {
 		return false
 	}
 	text, err := os.ReadFile(filepath.Join("/proc/sys/net/ipv6/conf", name, "addr_gen_mode"))
@@ -105,8 +110,7 @@ func (s rpStore) load() ([]saved, error) {
 		return nil, fmt.Errorf("remembered rp_filter values in %s: %w", s.path, err)
 	}
 	return slices.DeleteFunc(all, func(e saved) bool {
-		_, err := rpFilterPath(e.Interface)
-		return err != nil || e.Value < 0 || e.Value > rpLoose
+		return !isInterfaceName(e.Interface) || e.Value < 0 || e.Value > rpLoose
 	}), nil
 }
 

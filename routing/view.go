@@ -35,7 +35,20 @@ type link struct {
 	// pointToPoint means that the other end needs no link-layer address:
 	// IFF_POINTOPOINT or IFF_NOARP.
 	pointToPoint bool
+
+	encap   string // ARPHRD_* in the netlink library's words: "ether", "ppp"
+	address string // IFLA_ADDRESS if that is a MAC address; all zeros are none
+	mac     string // IFLA_PERM_ADDRESS, or else the same as address
+	master  int    // index of the bridge, bond or VRF that it is a member of; 0: none
+	// lower is IFLA_LINK: what a VLAN or macvlan lies on, 0 for none. elsewhere
+	// means that it is in another namespace.
+	lower     int
+	elsewhere bool
+	parent    string // IFLA_PARENT_DEV_NAME, from Linux 5.14 on: the hardware, like "1-3:1.0"
 }
+
+// encapRawIP is ARPHRD_RAWIP, which the netlink library has no word for.
+const encapRawIP = "unknown519"
 
 type address struct {
 	index int
