@@ -9,10 +9,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/dds"
+	"github.com/fogplr/fogplr/internal/shell"
 )
 
 const (
@@ -63,7 +63,7 @@ func (c envCmd) Run(a *app) error {
 	if _, err := net.InterfaceByName(node.Interface); err != nil {
 		fmt.Fprintf(a.stderr, "fogplr: there is no interface %s yet, and DDS looks for interfaces only at its start: start fogplr before ROS 2\n", node.Interface)
 	}
-	for _, warning := range envWarnings(os.Getenv) {
+	for _, warning := range dds.Obstacles(os.Getenv) {
 		fmt.Fprintln(a.stderr, "fogplr:", warning)
 	}
 	byName := map[string]string{}
@@ -78,7 +78,7 @@ func (c envCmd) Run(a *app) error {
 
 func printEnv(w io.Writer, iface string, address netip.Addr, variables []variable, note string) {
 	for _, v := range variables { // first, and with semicolons, in case eval's quotes are forgotten
-		fmt.Fprintf(w, "export %s=%s;\n", v.name, shellQuote(v.value))
+		fmt.Fprintf(w, "export %s=%s;\n", v.name, shell.Quote(v.value))
 	}
 	fmt.Fprintf(w, "# ROS 2 over %s (%v), on every robot and every replica: eval \"$(fogplr env)\"\n", iface, address)
 	if note != "" {
@@ -121,27 +121,4 @@ func profileDir() (string, error) {
 		return "", usageError{fmt.Errorf("this user has no folder for the profiles (%w): name one with --dir DIR", err)}
 	}
 	return filepath.Join(dir, "fogplr"), nil
-}
-
-// envWarnings says which settings keep ROS 2 off the overlay.
-func envWarnings(getenv func(string) string) []string {
-	var out []string
-	if v := getenv("ROS_LOCALHOST_ONLY"); v != "" && v != "0" {
-		out = append(out, "ROS_LOCALHOST_ONLY is set, so ROS 2 talks to this machine only: unset ROS_LOCALHOST_ONLY")
-	}
-	if v := strings.ToUpper(getenv("ROS_AUTOMATIC_DISCOVERY_RANGE")); v == "LOCALHOST" || v == "OFF" {
-		out = append(out, "ROS_AUTOMATIC_DISCOVERY_RANGE is "+v+", so ROS 2 finds nobody on other machines: unset ROS_AUTOMATIC_DISCOVERY_RANGE")
-	}
-	return out
-}
-
-// shellQuote returns s as one word of a POSIX shell.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:+@%", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

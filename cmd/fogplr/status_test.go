@@ -269,16 +269,6 @@ func TestShareWireGuardDir(t *testing.T) {
 	}
 }
 
-func TestShellQuote(t *testing.T) {
-	for in, want := range map[string]string{
-		"file:///run/x.xml": "file:///run/x.xml", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "ä": "'ä'",
-	} {
-		if got := shellQuote(in); got != want {
-			t.Errorf("shellQuote(%q) = %s, want %s", in, got, want)
-		}
-	}
-}
-
 func TestFigures(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 999949: "999.9 kB", 999950: "1.0 MB", 1e12: "1.0 TB", 1 << 63: "9223.4 PB"} {
 		if got := size(n); got != want {
