@@ -24,7 +24,7 @@ func level(pkg string) (int, bool) {
 	switch {
 	case pkg == "replicate", pkg == "path":
 		return 0, true
-	case pkg == "routing":
+	case pkg == "routing", pkg == "hello":
 		return 1, true
 	case pkg == "tunnel":
 		return 2, true
@@ -130,6 +130,8 @@ func TestVerdict(t *testing.T) {
 		{"path", module + "/internal/keys", false},
 		{"routing", module + "/replicate", true},
 		{"routing", module + "/tunnel", false},
+		{"hello", module + "/routing", false},
+		{"tunnel", module + "/hello", true},
 		{"routing", "github.com/vishvananda/netlink/nl", true},
 		{"tunnel", module + "/path", true},
 		{"tunnel", module + "/routing", true},
