@@ -52,6 +52,9 @@ const (
 	// sealWait: a probe that was not encrypted by then waits in WireGuard's
 	// staging, so the key pair is gone.
 	sealWait = 1500 * time.Millisecond
+	// keysDoubtful is a sleep after which keys that WireGuard renews at 120 s may be
+	// 180 s old, or will be before that renewal is noticed to be overdue.
+	keysDoubtful = 45 * time.Second
 	// expireGrace: frames encrypted just before Expire are still being sent, and
 	// do not prove a new session.
 	expireGrace = 10 * time.Millisecond
