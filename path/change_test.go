@@ -38,6 +38,44 @@ func TestSleep(t *testing.T) {
 	}
 }
 
+// After a suspend, which the clock does not show, keys that may be dead at the
+// gateway are renewed, and those that must be are given up.
+func TestSuspend(t *testing.T) {
+	for _, c := range []struct {
+		slept          time.Duration
+		renews, expire bool
+	}{{10 * time.Second, false, false}, {time.Minute, true, false}, {10 * time.Minute, true, true}} {
+		w := upWorld(t, ms(40), 0)
+		w.run(time.Minute) // traffic has long paused
+		if c.expire {
+			clear(w.known)
+		}
+		begin := w.at()
+		w.m.Slept(c.slept, w.now)
+		w.poll()
+		last := w.log[len(w.log)-1]
+		w.check(last.at == begin && last.Probe && last.Handshake == c.renews && last.Expire == c.expire, "%v: %+v", c.slept, last)
+		w.check(w.m.Up() != c.expire, "%v: up %v", c.slept, w.m.Up())
+		w.run(ms(500))
+		w.check(w.m.Up(), "%v: not up after half a second", c.slept)
+		w.check(w.number(begin, isHandshake) <= 1, "%v: %d handshakes", c.slept, w.number(begin, isHandshake))
+	}
+}
+
+// While the gateway is about to start the handshake, the robot starts none.
+func TestHold(t *testing.T) {
+	w := newWorld(t, ms(40))
+	w.refuses = true
+	w.m.Route(true, w.now)
+	w.run(5 * time.Second)
+	begin := w.at()
+	w.m.Hold(w.now.Add(2 * time.Second))
+	w.run(ms(1999))
+	w.check(w.number(begin, isHandshake) == 0, "%d handshakes while held", w.number(begin, isHandshake))
+	w.run(ms(2))
+	w.check(w.number(begin, isHandshake) == 1, "%d handshakes afterwards", w.number(begin, isHandshake))
+}
+
 func TestTrafficAfterIdle(t *testing.T) {
 	w := upWorld(t, ms(40), 0)
 	w.run(ms(1234))

@@ -100,6 +100,8 @@ type Machine struct {
 	attempts int           // in this search
 	failed   int           // in a row without a session
 	retry    time.Duration // distance to the next, before what RTT demands
+	held     time.Time     // none before, in a search
+	renew    bool          // one is due on a path that is up
 
 	// Session: a key pair for sending.
 	sealed    time.Time // last sign that there is one, zero after Expire
@@ -188,6 +190,29 @@ func (m *Machine) forgive(now time.Time) {
 func (m *Machine) Kick(now time.Time) {
 	m.probeAt = now
 	m.retry = m.cfg.Retry
+}
+
+// Hold says that the gateway starts a handshake itself: start none until then in
+// a search, since two that meet come to nothing.
+func (m *Machine) Hold(until time.Time) { m.held = until }
+
+// Slept says that this program or machine stood still for d, which the times
+// passed in may not show (CLOCK_MONOTONIC stands still in a suspend). Keys die with
+// their age: they are renewed if they may be dead at the other end by now, and
+// given up if they must be. Poll should be called now.
+func (m *Machine) Slept(d time.Duration, now time.Time) {
+	m.forgive(now)
+	m.formedAt = time.Time{}
+	m.renew = d >= keysDoubtful
+	if d < rejectAfterTime {
+		return
+	}
+	m.sealed = time.Time{}
+	if m.up {
+		m.up = false
+		m.search(now)
+		m.died = false
+	}
 }
 
 // Traffic says that data was sent to or received from this path's gateway, on

@@ -46,6 +46,10 @@ func (m *Machine) Poll(now time.Time) (a Action, next time.Time) {
 
 func (m *Machine) pollUp(now time.Time) (a Action, next time.Time) {
 	rto := m.rtt.timeout()
+	if m.renew {
+		a.Handshake = true
+		m.handshake(now)
+	}
 	due := m.lastProbe.Add(m.announced)
 	if m.active(now) {
 		due = m.lastProbe.Add(m.cfg.Active)
@@ -136,7 +140,7 @@ func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 	live := m.HasSession(now)
 	m.judgeDeaf(now, live)
 
-	hs := m.handshakeAt(live)
+	hs := latest(m.handshakeAt(live), m.held)
 	if !hs.After(now) {
 		a.Handshake = true
 		a.Expire = !m.lastHS.IsZero() && (!live || now.Sub(m.standing) >= m.patience())
@@ -145,7 +149,7 @@ func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 			live = false
 		}
 		m.handshake(now)
-		hs = m.handshakeAt(live)
+		hs = latest(m.handshakeAt(live), m.held)
 	}
 	due := hs
 	if live {
@@ -224,6 +228,7 @@ func (m *Machine) judgeDeaf(now time.Time, live bool) {
 
 func (m *Machine) handshake(now time.Time) {
 	m.lastHS = now
+	m.renew = false
 	if m.up {
 		return
 	}
