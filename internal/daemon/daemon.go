@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,13 +52,16 @@ type endpoint interface {
 
 // base is what robots and gateways start alike.
 type base struct {
-	opts  Options
-	role  string // "robot" or "gateway"
-	cfg   *config.Node
-	net   *routing.Manager
-	host  tun.Device
-	ctl   *control.Server
-	notes []string // warnings found at start, for status
+	opts Options
+	role string // "robot" or "gateway"
+	cfg  *config.Node
+	net  *routing.Manager
+	host tun.Device
+	ctl  *control.Server
+
+	mu    sync.Mutex
+	notes []note // for status
+
 	// refused is the sentence about a network configuration that cannot be read
 	// or set, while that is so.
 	refused atomic.Pointer[string]
@@ -99,20 +104,23 @@ func (b *base) setupTUN() error {
 	return nil
 }
 
-// follow keeps the TUN device, rules and routes as they should be and hands
-// each carrier's state to tell, whenever the kernel's network changes.
-func (b *base) follow(ctx context.Context, want []routing.Want, tell func(routing.Carrier)) error {
+// keepOverlay keeps the TUN device and the overlay's routes as they should be, for
+// a node without carriers.
+func (b *base) keepOverlay() error {
+	err := b.setupTUN()
+	_, e := b.net.Apply(nil)
+	return errors.Join(err, e)
+}
+
+// follow calls keep now and whenever the kernel's network changes, and tells of
+// its errors.
+func (b *base) follow(ctx context.Context, keep func() error) error {
 	changes, err := b.net.Watch(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		err := b.setupTUN()
-		carriers, e := b.net.Apply(want)
-		for _, c := range carriers {
-			tell(c)
-		}
-		again := b.judge(errors.Join(err, e))
+		again := b.judge(keep())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -179,7 +187,7 @@ func (b *base) left(err error) {
 // answers, and never waits for a carrier. What watch does runs beside it.
 func (b *base) run(ctx context.Context, end endpoint, reload func() error, watch func(context.Context) error) error {
 	if err := tunnel.KeepHostTUN(b.host); err != nil {
-		b.note(fmt.Sprintf("%s goes when fogplr stops, and DDS programs must then be restarted after it (%v).", b.cfg.Interface, err))
+		b.note("persistence", fmt.Sprintf("%s goes when fogplr stops, and DDS programs must then be restarted after it (%v).", b.cfg.Interface, err))
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return end.Run(ctx) })
@@ -202,12 +210,40 @@ func (b *base) run(ctx context.Context, end endpoint, reload func() error, watch
 func (b *base) status(end endpoint) func() tunnel.Status {
 	return func() tunnel.Status {
 		s := end.Status()
-		s.Warnings = append(s.Warnings, b.notes...)
+		b.mu.Lock()
+		for _, n := range b.notes {
+			s.Warnings = append(s.Warnings, n.sentence)
+		}
+		b.mu.Unlock()
 		s.Warnings = append(s.Warnings, b.net.Warnings()...)
 		if refused := b.refused.Load(); refused != nil {
 			s.Warnings = append(s.Warnings, *refused)
 		}
 		return s
+	}
+}
+
+// note is a plain sentence about something that is not as it should be.
+type note struct{ about, sentence string }
+
+// note keeps a sentence for status, in the place of the last one about the same,
+// and logs it. An empty one says that all is well.
+func (b *base) note(about, sentence string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.notes, func(n note) bool { return n.about == about })
+	switch {
+	case i >= 0 && b.notes[i].sentence == sentence:
+		return
+	case i >= 0 && sentence == "":
+		b.notes = slices.Delete(b.notes, i, i+1)
+	case i >= 0:
+		b.notes[i].sentence = sentence
+	case sentence != "":
+		b.notes = append(b.notes, note{about, sentence})
+	}
+	if sentence != "" {
+		b.opts.Log.Warn(sentence)
 	}
 }
 

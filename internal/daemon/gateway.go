@@ -12,7 +12,6 @@ import (
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/contacts"
 	"github.com/fogplr/fogplr/internal/keys"
-	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -30,16 +29,9 @@ func Gateway(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	b.note(keyWarning)
-	b.note(cfg.Warning())
-	tc := tunnel.GatewayConfig{Common: b.common(), Key: tunnel.Key(key), ListenPort: cfg.ListenPort}
-	for _, r := range cfg.Robots {
-		p := tunnel.RobotPeer{Name: r.Name, Addresses: r.Addresses}
-		for _, k := range r.CarrierKeys {
-			p.Keys = append(p.Keys, tunnel.Key(k))
-		}
-		tc.Robots = append(tc.Robots, p)
-	}
+	b.note("key", keyWarning)
+	b.note("robots", cfg.Warning())
+	tc := tunnel.GatewayConfig{Common: b.common(), Key: tunnel.Key(key), ListenPort: cfg.ListenPort, Robots: robotPeers(cfg)}
 	if tc.Contacts, err = contacts.Load(contactsFile(cfg)); err != nil { // it only costs time
 		o.Log.Warn("Where the robots were last is not known, so after this start they take some seconds to come back.", "err", err)
 	}
@@ -47,13 +39,41 @@ func Gateway(ctx context.Context, o Options) error {
 	if err != nil {
 		return b.fail(err)
 	}
-	reload := reloader(o, cfg, config.LoadGateway, func(c *config.Gateway) *config.Node { return &c.Node })
-	return b.run(ctx, g, reload, func(ctx context.Context) error {
+	l := &live[config.Gateway]{
+		file: o.ConfigFile, role: "gateway", level: o.Level, started: cfg, key: key,
+		load: config.LoadGateway, node: func(c *config.Gateway) *config.Node { return &c.Node },
+		more: func(started, fresh *config.Gateway) (keys []string) {
+			if started.ListenPort != fresh.ListenPort {
+				keys = append(keys, "listen_port")
+			}
+			return keys
+		},
+		apply: func(c *config.Gateway) error {
+			err := g.Configure(tunnel.GatewayConfig{Robots: robotPeers(c)})
+			if err == nil {
+				b.note("robots", c.Warning())
+			}
+			return err
+		},
+	}
+	return b.run(ctx, g, l.reload, func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return b.follow(ctx, nil, func(routing.Carrier) {}) })
+		group.Go(func() error { return b.follow(ctx, b.keepOverlay) })
 		group.Go(func() error { return b.keepContacts(ctx, g, cfg, tc.Contacts) })
 		return group.Wait()
 	})
+}
+
+// robotPeers returns the configuration's robots as the tunnel takes them.
+func robotPeers(cfg *config.Gateway) (peers []tunnel.RobotPeer) {
+	for _, r := range cfg.Robots {
+		p := tunnel.RobotPeer{Name: r.Name, Addresses: r.Addresses}
+		for _, k := range r.CarrierKeys {
+			p.Keys = append(p.Keys, tunnel.Key(k))
+		}
+		peers = append(peers, p)
+	}
+	return peers
 }
 
 // contactsEvery is how often a gateway looks where its robots are, and

@@ -1,34 +1,79 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/keys"
 )
 
-// errRestart is the answer to a reload that changes what a running daemon keeps.
-var errRestart = errors.New("the new configuration has no mistakes, but it changes more than log_level, which is all that a running daemon takes over")
+// live is a configuration that may change while the daemon runs.
+type live[C any] struct {
+	file  string
+	role  string
+	level *slog.LevelVar
+	load  func(string) (*C, error)
+	node  func(*C) *config.Node
+	// more returns the keys besides the node's that only a start takes over.
+	more func(started, fresh *C) []string
+	// apply takes over the rest; an error changes nothing.
+	apply func(*C) error
 
-// reloader returns what a reload does: it reads the configuration anew, tells
-// what is wrong with it, and takes over what can be while running.
-func reloader[C any](o Options, old *C, load func(string) (*C, error), node func(*C) *config.Node) func() error {
-	return func() error {
-		fresh, err := load(o.ConfigFile)
-		if err != nil {
-			return fmt.Errorf("the daemon goes on with the configuration that it has, since the new one has mistakes:\n%w", err)
-		}
-		o.Level.Set(node(fresh).LogLevel)
-		same := *old
-		node(&same).TakeOver(node(fresh))
-		if !reflect.DeepEqual(&same, fresh) {
-			service := "fogplr-gateway"
-			if _, robot := any(old).(*config.Robot); robot {
-				service = "fogplr-robot"
-			}
-			return fmt.Errorf("%w. Restart the service for the rest (systemctl restart %s): programs on %s do not notice", errRestart, service, node(old).Interface)
-		}
-		return nil
+	mu      sync.Mutex
+	started *C
+	key     keys.Private // at the start
+}
+
+// reload reads the configuration anew, takes over what can be while running, and
+// tells what is wrong or takes a restart.
+func (l *live[C]) reload() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fresh, err := l.load(l.file)
+	var key keys.Private
+	if err == nil {
+		key, _, err = l.node(fresh).ReadKey()
 	}
+	if err != nil {
+		return fmt.Errorf("the daemon goes on with the configuration that it has, since the new one has mistakes:\n%w", err)
+	}
+	if err := l.apply(fresh); err != nil {
+		return fmt.Errorf("the daemon goes on with the configuration that it has, since the new one cannot be used: %w", err)
+	}
+	node := l.node(fresh)
+	l.level.Set(node.LogLevel)
+	late := append(restartKeys(l.node(l.started), node), l.more(l.started, fresh)...)
+	if key != l.key {
+		late = append(late, "the private key")
+	}
+	if len(late) > 0 {
+		return fmt.Errorf("the new configuration is in use but for %s, which takes a restart (systemctl restart fogplr-%s): programs on %s do not notice it",
+			strings.Join(late, " and "), l.role, l.node(l.started).Interface)
+	}
+	return nil
+}
+
+// restartKeys returns the keys of all nodes that have changed and that only a start
+// takes over.
+func restartKeys(old, fresh *config.Node) (changed []string) {
+	for _, k := range []struct {
+		name string
+		same bool
+	}{
+		{"name", old.Name == fresh.Name},
+		{"address", slices.Equal(old.Addresses, fresh.Addresses)},
+		{"interface", old.Interface == fresh.Interface},
+		{"mtu", old.MTU == fresh.MTU},
+		{"control_socket", old.ControlSocket == fresh.ControlSocket},
+		{"state_dir", old.StateDir == fresh.StateDir},
+	} {
+		if !k.same {
+			changed = append(changed, k.name)
+		}
+	}
+	return changed
 }

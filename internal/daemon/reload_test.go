@@ -9,46 +9,71 @@ import (
 	"testing"
 
 	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/keys"
 )
 
 func TestReload(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	const text = "name = 'west'\naddress = '10.77.0.11/16'\nprivate_key_file = 'node.key'\n"
+	refuse := errors.New("the tunnel does not like it")
 	for name, c := range map[string]struct {
 		text    string
+		key     bool // another one
+		refuse  error
 		level   slog.Level
-		restart bool
-		wrong   bool
+		applied bool
+		says    []string // in the error, none for success
 	}{
-		"nothing":       {text, slog.LevelInfo, false, false},
-		"a comment":     {"# about\n\n" + text, slog.LevelInfo, false, false},
-		"the level":     {"log_level = 'debug'\n" + text, slog.LevelDebug, false, false},
-		"the port":      {text + "listen_port = 4500\n", slog.LevelInfo, true, false},
-		"level and MTU": {"log_level = 'warn'\n" + text + "mtu = 1400\n", slog.LevelWarn, true, false},
-		"a mistake":     {text + "log_level = 'debug'\nmtu = 1\n", slog.LevelInfo, false, true},
+		"nothing":          {text: text, applied: true},
+		"a comment":        {text: "# about\n\n" + text, applied: true},
+		"the level":        {text: "log_level = 'debug'\n" + text, level: slog.LevelDebug, applied: true},
+		"the port":         {text: text + "listen_port = 4500\n", applied: true, says: []string{"in use but for the port", "systemctl restart fogplr-gateway", "plr0"}},
+		"level and MTU":    {text: "log_level = 'warn'\n" + text + "mtu = 1400\n", level: slog.LevelWarn, applied: true, says: []string{"mtu"}},
+		"name and address": {text: strings.NewReplacer("west", "east", "0.11", "0.12").Replace(text), applied: true, says: []string{"name and address"}},
+		"the key":          {text: text, key: true, applied: true, says: []string{"the private key"}},
+		"a mistake":        {text: text + "log_level = 'debug'\nmtu = 1\n", says: []string{"goes on", "gateway.toml:5"}},
+		"no key":           {text: strings.Replace(text, "node.key", "other.key", 1), says: []string{"goes on", "gateway.toml:3"}},
+		"refused":          {text: "log_level = 'debug'\n" + text, refuse: refuse, applied: true, says: []string{"goes on", "does not like it"}},
 	} {
-		file := filepath.Join(t.TempDir(), "gateway.toml")
-		write := func(text string) {
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		folder := t.TempDir()
+		write := func(name, text string) {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		write(text)
-		old, err := config.LoadGateway(file)
+		key := keys.Generate()
+		write("node.key", key.Base64())
+		write("gateway.toml", text)
+		file := filepath.Join(folder, "gateway.toml")
+		started, err := config.LoadGateway(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Options{ConfigFile: file, Level: new(slog.LevelVar)}
-		write(c.text)
-		err = reloader(o, old, config.LoadGateway, func(g *config.Gateway) *config.Node { return &g.Node })()
-		if errors.Is(err, errRestart) != c.restart || (err != nil) != (c.restart || c.wrong) || o.Level.Level() != c.level {
-			t.Errorf("%s: error %v, level %v", name, err, o.Level.Level())
+		var applied *config.Gateway
+		l := &live[config.Gateway]{
+			file: file, role: "gateway", level: new(slog.LevelVar), started: started, key: key,
+			load: config.LoadGateway, node: func(g *config.Gateway) *config.Node { return &g.Node },
+			more: func(old, fresh *config.Gateway) []string {
+				if old.ListenPort != fresh.ListenPort {
+					return []string{"the port"}
+				}
+				return nil
+			},
+			apply: func(g *config.Gateway) error { applied = g; return c.refuse },
 		}
-		if c.restart && !strings.Contains(err.Error(), "systemctl restart fogplr-gateway") || c.wrong && !strings.Contains(err.Error(), file+":") {
-			t.Errorf("%s: %v", name, err)
+		write("gateway.toml", c.text)
+		if c.key {
+			write("node.key", keys.Generate().Base64())
 		}
-		if old.LogLevel != slog.LevelInfo {
-			t.Errorf("%s: the configuration at start was changed", name)
+		err = l.reload()
+		if (err != nil) != (len(c.says) > 0) || (applied != nil) != c.applied || l.level.Level() != c.level {
+			t.Errorf("%s: error %v, applied %v, level %v", name, err, applied != nil, l.level.Level())
+			continue
+		}
+		for _, part := range c.says {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v does not say %q", name, err, part)
+			}
 		}
 	}
 }

@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"slices"
+	"sync"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
@@ -24,64 +27,135 @@ func Robot(ctx context.Context, o Options) error {
 	if err := checkFolder(cfg.File, "state_dir", cfg.StateDir); err != nil {
 		return err
 	}
-	slot, notes, err := slots.Assign(cfg.StateDir, cfg.Carriers)
-	if slot == nil {
-		return slotsUnread(&cfg.Node, err)
-	}
-	if err != nil {
-		notes = append(notes, slotsUnkept(&cfg.Node, err))
-	}
 	b, err := newBase(o, "robot", &cfg.Node)
 	if err != nil {
 		return err
 	}
-	b.note(keyWarning)
-	for _, n := range notes {
-		b.note(n)
+	b.note("key", keyWarning)
+	d := &robot{base: b, key: key}
+	if err := d.start(cfg); err != nil {
+		return b.fail(err)
 	}
-	tc := tunnel.RobotConfig{Common: b.common()}
-	tc.Deadline = cfg.Deadline
+	l := &live[config.Robot]{
+		file: o.ConfigFile, role: "robot", level: o.Level, started: cfg, key: key,
+		load: config.LoadRobot, node: func(c *config.Robot) *config.Node { return &c.Node },
+		more:  func(_, _ *config.Robot) []string { return nil },
+		apply: d.apply,
+	}
+	return b.run(ctx, d.tunnel, l.reload, func(ctx context.Context) error { return b.follow(ctx, d.keep) })
+}
+
+// robot is the part of a robot's daemon that follows its carriers.
+type robot struct {
+	*base
+	key    keys.Private
+	tunnel *tunnel.Robot
+
+	mu  sync.Mutex // held while carriers are looked at
+	cfg *config.Robot
+	set tunnel.RobotConfig // what the tunnel has
+}
+
+// start makes the tunnel.
+func (d *robot) start(cfg *config.Robot) error {
+	set, err := d.choose(cfg)
+	if err != nil {
+		return err
+	}
+	if d.tunnel, err = tunnel.NewRobot(set, d.host); err != nil {
+		return err
+	}
+	d.cfg, d.set = cfg, set
+	return nil
+}
+
+// apply takes over another configuration.
+func (d *robot) apply(cfg *config.Robot) error {
+	d.mu.Lock()
+	old := d.cfg
+	d.cfg = cfg
+	err := d.reconfigure()
+	if err != nil {
+		d.cfg = old
+	}
+	d.mu.Unlock()
+	if err == nil {
+		d.judge(d.keep())
+	}
+	return err
+}
+
+// reconfigure gives the tunnel the carriers and gateways that the configuration
+// now means. The caller holds mu.
+func (d *robot) reconfigure() error {
+	set, err := d.choose(d.cfg)
+	if err != nil {
+		return err
+	}
+	if same(set, d.set) {
+		return nil
+	}
+	if err := d.tunnel.Configure(set); err != nil {
+		return err
+	}
+	d.set = set
+	return nil
+}
+
+func same(a, b tunnel.RobotConfig) bool {
+	return a.Deadline == b.Deadline && slices.Equal(a.Carriers, b.Carriers) &&
+		slices.EqualFunc(a.Gateways, b.Gateways, func(x, y tunnel.GatewayPeer) bool {
+			return x.Name == y.Name && x.Key == y.Key && slices.Equal(x.Addresses, y.Addresses) && slices.Equal(x.Endpoints, y.Endpoints)
+		})
+}
+
+// choose returns what the tunnel is to be.
+func (d *robot) choose(cfg *config.Robot) (tunnel.RobotConfig, error) {
+	set := tunnel.RobotConfig{Common: d.common()}
+	set.Deadline = cfg.Deadline
+	slot, notes, err := slots.Assign(cfg.StateDir, cfg.Carriers)
+	if slot == nil {
+		return set, slotsUnread(&cfg.Node, err)
+	}
+	if err != nil {
+		notes = append(notes, slotsUnkept(&cfg.Node, err))
+	}
+	for _, n := range notes {
+		d.note("slots", n)
+	}
 	for _, c := range cfg.Carriers {
-		carrierKey := keys.CarrierKey(key, uint8(slot[c]))
-		tc.Carriers = append(tc.Carriers, tunnel.Carrier{
+		carrierKey := keys.CarrierKey(d.key, uint8(slot[c]))
+		set.Carriers = append(set.Carriers, tunnel.Carrier{
 			Interface: c, Slot: slot[c], Key: tunnel.Key(carrierKey), Port: keys.CarrierPort(carrierKey.PublicKey()),
 		})
 	}
 	for _, g := range cfg.Gateways {
-		tc.Gateways = append(tc.Gateways, tunnel.GatewayPeer{
+		set.Gateways = append(set.Gateways, tunnel.GatewayPeer{
 			Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey), Endpoints: []netip.AddrPort{g.Endpoint},
 		})
 	}
-	r, err := tunnel.NewRobot(tc, b.host)
-	if err != nil {
-		return b.fail(err)
-	}
-	reload := reloader(o, cfg, config.LoadRobot, func(c *config.Robot) *config.Node { return &c.Node })
-	return b.run(ctx, r, reload, func(ctx context.Context) error { return b.followCarriers(ctx, tc, r) })
+	return set, nil
 }
 
-// followCarriers tells the tunnel what has become of its carriers, whenever the
-// kernel's network changes.
-func (b *base) followCarriers(ctx context.Context, tc tunnel.RobotConfig, r *tunnel.Robot) error {
+// keep tells the tunnel what has become of its carriers, and the kernel what they
+// need.
+func (d *robot) keep() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	tun := d.setupTUN()
 	var endpoints []netip.Addr
-	for _, g := range tc.Gateways {
+	for _, g := range d.set.Gateways {
 		for _, e := range g.Endpoints {
 			endpoints = append(endpoints, e.Addr())
 		}
 	}
 	var want []routing.Want
-	for _, c := range tc.Carriers {
+	for _, c := range d.set.Carriers {
 		want = append(want, routing.Want{Interface: c.Interface, Slot: c.Slot, Endpoints: endpoints})
 	}
-	return b.follow(ctx, want, func(c routing.Carrier) {
-		r.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached, Problem: c.Problem, Warning: c.Warning})
-	})
-}
-
-// note keeps a sentence for status, and logs it.
-func (b *base) note(sentence string) {
-	if sentence != "" {
-		b.notes = append(b.notes, sentence)
-		b.opts.Log.Warn(sentence)
+	carriers, err := d.net.Apply(want)
+	for _, c := range carriers {
+		d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached, Problem: c.Problem, Warning: c.Warning})
 	}
+	return errors.Join(tun, err)
 }

@@ -207,7 +207,7 @@ func TestNodeReload(t *testing.T) {
 		}
 		// A change that needs a restart is told, not swallowed.
 		edit(t, m, "log_level", "mtu = 1300\nlog_level")
-		if err := control.Reload(ctx, m.Socket()); err == nil || !strings.Contains(err.Error(), "Restart the service") {
+		if err := control.Reload(ctx, m.Socket()); err == nil || !strings.Contains(err.Error(), "systemctl restart") {
 			t.Errorf("reload of another mtu: %v", err)
 		}
 		if s := status(t, m); s.MTU != 1280 || !s.Ready {
