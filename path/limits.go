@@ -88,6 +88,42 @@ const (
 	stunSlow        = 5 * time.Second         // and later
 )
 
+// Search for the largest frame (RFC 8899).
+const (
+	// smallestFrame is what the smallest probes and replies take up.
+	smallestFrame = 48
+	// sizeTries is MAX_PROBES.
+	sizeTries = 3
+	// missChance is the chance that a size which passes is taken for too large. The
+	// search goes on sooner or later, so it costs little.
+	missChance = 1e-3
+	// holeChance is the chance that one which was found is given up for loss, each
+	// time that it is tried: every few seconds.
+	holeChance = 1e-5
+	// searchProbes in one search: 33 kB by both directions, and what it takes to
+	// halve 2 kB to the end with three misses of the last size.
+	searchProbes = 12
+	// sizeWait is the least time that an answer is waited for. RFC 8899 asks for a
+	// second where nothing is known of the RTT. A full frame at 64 kbit/s takes
+	// 170 ms each way, and late answers count.
+	sizeWait = 500 * time.Millisecond
+	// controlWait is by how much longer when small probes are not answered either.
+	controlWait = 4
+	// raiseAfter is PMTU_RAISE_TIMER.
+	raiseAfter = 10 * time.Minute
+	// raiseSoon is that of a search which could not be brought to its end, or which
+	// found that hardly anything passes.
+	raiseSoon = time.Minute
+	// searchSpacing is the least distance of searches, whatever the link events.
+	searchSpacing = time.Minute
+	// doubtSpacing is the least distance of tries because of loss.
+	doubtSpacing = time.Second
+	// maxMissed sizes are remembered: those of a search, and what one before left.
+	maxMissed = 16
+	// sizesRemembered is for how many probes a late answer counts. A power of two.
+	sizesRemembered = 16
+)
+
 // Hearing (gateway side).
 const (
 	hearingFactor = 3                 // announced intervals of silence before a robot's carrier is not live
