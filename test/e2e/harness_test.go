@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,6 +104,8 @@ type options struct {
 	Endpoint6 bool
 	// Extra are lines for the top of every robot.toml.
 	Extra string
+	// Program is the fogplr to run, bin/fogplr by default.
+	Program string
 	// Prepare is called before any daemon starts.
 	Prepare func(*world)
 }
@@ -166,7 +169,7 @@ func settle(t testing.TB, lw *lab.World, o options) *world {
 		})
 	}
 	var err error
-	w.fleet, err = deploy.New(fogplr, w.Dir(), robots, gateways)
+	w.fleet, err = deploy.New(cmp.Or(o.Program, fogplr), w.Dir(), robots, gateways)
 	must(t, err)
 	for i, r := range lw.Robots {
 		ip, ip6 := overlayAddrs(robotHost(i))
