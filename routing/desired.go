@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +16,7 @@ type plan struct {
 	loose  []string
 	// carriers are in the order of the wants.
 	carriers []carrierPlan
-	warnings []string // about the overlay
+	warnings []string // about the node, not one carrier
 }
 
 type carrierPlan struct {
@@ -78,7 +79,30 @@ func desired(v *view, tun string, overlay []netip.Prefix, wants []Want) plan {
 	}
 	p.rules = unique(p.rules)
 	p.routes = unique(p.routes)
+	if s := v.bareWarning(wants); s != "" {
+		p.warnings = append(p.warnings, s)
+	}
 	return p
+}
+
+// bareWarning is about the families that wants need and the kernel has no policy
+// routing for. A kernel without IPv6 has none to miss.
+func (v *view) bareWarning(wants []Want) string {
+	var families, options []string
+	for _, v6 := range []bool{false, true} {
+		needed := slices.ContainsFunc(wants, func(w Want) bool { return len(targetsOf(w, v6)) > 0 })
+		spoken := !v6 || slices.ContainsFunc(v.addresses, func(a address) bool { return !a.ip.Is4() })
+		if needed && spoken && v.noRules(v6) {
+			families = append(families, familyName(v6))
+			options = append(options, map[bool]string{false: "CONFIG_IP_MULTIPLE_TABLES", true: "CONFIG_IPV6_MULTIPLE_TABLES"}[v6])
+		}
+	}
+	if len(families) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("This kernel has no policy routing for %s (%s). fogplr only binds its sockets to the carriers, so a carrier that has "+
+		"no route to a gateway in the main table stays unused. Give each carrier a default route there, with metrics that differ.",
+		strings.Join(families, " and "), strings.Join(options, ", "))
 }
 
 func unique[T comparable](in []T) []T {
@@ -178,8 +202,10 @@ func planFamily(v *view, l link, w Want, v6 bool) familyPlan {
 		p.rules = []rule{{v6: v6, pref: ahead, mark: Mark, mask: 0xffffffff, oif: l.name,
 			table: t.number, suppress: -1, protocol: Protocol}}
 	}
-	if !v6 {
-		p.planReverse(v, l, addresses, targets, t.gateways)
+	if v6 {
+		p.planReverse6(&t, addresses, targets)
+	} else {
+		p.planReverse4(v, l, addresses, targets, t.gateways)
 	}
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -216,11 +217,15 @@ type fakeEvents struct {
 	messages chan error
 	opened   int
 	released bool
+	deaf     atomic.Bool // subscribe is refused
 }
 
 func newFakeEvents() *fakeEvents { return &fakeEvents{messages: make(chan error)} }
 
 func (e *fakeEvents) subscribe() (subscription, error) {
+	if e.deaf.Load() {
+		return nil, unix.EPERM
+	}
 	e.opened++
 	return &fakeSubscription{e, make(chan struct{}, 2)}, nil
 }

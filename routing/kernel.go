@@ -45,8 +45,8 @@ type kernel interface {
 	close()
 }
 
-// subscriber opens subscriptions to changes of interfaces, addresses, routes and
-// rules. Unlike kernel it may be used by another goroutine.
+// subscriber opens subscriptions to changes of interfaces, addresses, routes,
+// rules and rp_filter. Unlike kernel it may be used by another goroutine.
 type subscriber interface {
 	subscribe() (subscription, error)
 	close()

@@ -23,6 +23,11 @@ const (
 	// for traffic that had a route before.
 	returnPref = 32800
 
+	// maxReturnRules is how many rules one carrier gets for the way back of IPv6,
+	// one for each of its addresses and each endpoint: 8 addresses (a few prefixes
+	// with temporary ones, RFC 8981) by 8 endpoints.
+	maxReturnRules = 64
+
 	// blackholeMetric places the blackhole route behind every other route to the
 	// same prefix. It is the largest value that the netlink library's int holds
 	// on 32-bit machines too.
@@ -58,11 +63,22 @@ const (
 	// shortest time between two kicks.
 	settleTime = 50 * time.Millisecond
 	// pollInterval is how often Watch kicks without any message: the fallback
-	// for changes that a subscription does not show (rp_filter has none).
+	// for what a subscription does not show, at two wake-ups a minute.
 	pollInterval = 30 * time.Second
 	// watchBuffer is the subscription's receive buffer in bytes. An overrun is
 	// harmless (it is a kick like any other), so it need not be large.
 	watchBuffer = 256 << 10
-	// watchRetry is the time before a subscription that failed is opened again.
+	// watchRetry is the time before a subscription that failed is opened again,
+	// and how often Watch kicks while there is none.
 	watchRetry = time.Second
+
+	// restoreBurst and restoreEvery are the pace at which rules and routes that
+	// other programs removed are put back: so many rounds at once, then one each
+	// restoreEvery. The burst is for one program that reconfigures everything,
+	// one interface after the other; the pace keeps a quarrel cheap and yet
+	// restores whatever is removed within a second.
+	restoreBurst = 10
+	restoreEvery = 500 * time.Millisecond
+	// quarrelMemory is how long after the last removal the warning about it stays.
+	quarrelMemory = time.Minute
 )

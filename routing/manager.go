@@ -31,8 +31,10 @@ type Manager struct {
 	refused map[string]string // what the last Apply complained of, and why
 	said    map[string]string // the same of the Apply that runs
 	noRules map[bool]bool     // by v6: the kernel refused policy rules as such
+	keeper  keeper
 	closed  bool
 
+	watchers watchers
 	warnings atomic.Pointer[[]string]
 }
 
@@ -59,7 +61,7 @@ func New(runtimeDir string, log *slog.Logger) (*Manager, error) {
 
 func newManager(k kernel, runtimeDir string, log *slog.Logger) (*Manager, error) {
 	m := &Manager{kernel: k, store: newRPStore(runtimeDir, k), log: log,
-		noRules: map[bool]bool{}}
+		noRules: map[bool]bool{}, keeper: newKeeper()}
 	v, err := k.view(nil)
 	if err != nil {
 		return nil, err
@@ -80,6 +82,8 @@ func newManager(k kernel, runtimeDir string, log *slog.Logger) (*Manager, error)
 // kernel concerns the carrier it was for and stands in that report; an error
 // means that nothing could be looked at, or that the wants contradict each other.
 // Applied again without a change outside, it changes nothing.
+// What another program keeps removing is put back at a bounded pace: what must
+// wait is not reported, and Watch kicks when it is due.
 func (m *Manager) Apply(want []Want) ([]Carrier, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +106,8 @@ func (m *Manager) Apply(want []Want) ([]Carrier, error) {
 	if err := m.blackhole(v); err != nil {
 		m.complain("blackhole", err.Error())
 	}
-	m.warn(append(p.warnings, v.conflicts(m.tun, m.own.overlay)...))
+	m.keeper.settle(v, p.rules, append(p.routes, blackholes(m.own.overlay)...))
+	m.warn(m.warningsOf(v, p))
 	reports := make([]Carrier, len(p.carriers))
 	for i, c := range p.carriers {
 		reports[i] = c.report(v, failed)
@@ -127,6 +132,14 @@ func (m *Manager) converge(names []string, want []Want) (*view, plan, failures, 
 			return v, p, failed, nil
 		}
 	}
+}
+
+func (m *Manager) warningsOf(v *view, p plan) []string {
+	all := append(p.warnings, v.conflicts(m.tun, m.own.overlay)...)
+	if m.keeper.dispute() {
+		all = append(all, m.keeper.quarrel)
+	}
+	return all
 }
 
 // claim checks the wants and takes their tables as ours.
@@ -172,10 +185,14 @@ func (m *Manager) change(v *view, ops []op) failures {
 		if o.verb == addRule && failed.tables[key] != nil {
 			continue // a rule without its routes would only divert
 		}
+		restore := m.keeper.lost(o)
+		if restore && !m.mayRestore(o) {
+			continue
+		}
 		err := m.do(v, o)
 		line := o.String()
 		if err == nil {
-			m.log.Info("network configuration changed", "change", line)
+			m.done(o, restore)
 			continue
 		}
 		switch {
@@ -186,9 +203,7 @@ func (m *Manager) change(v *view, ops []op) failures {
 			failed.tables[key] = err
 		}
 		if o.verb == addRule && unsupported(err) {
-			m.noRules[v6] = true
-			m.complain(familyName(v6)+" rules", fmt.Sprintf("This kernel has no policy routing for %s (%s). fogplr goes on by binding "+
-				"its sockets to the carriers alone; carriers without a route in the main table stay unused.", familyName(v6), err))
+			m.noRules[v6] = true // and the next look plans without
 			continue
 		}
 		m.complain(line, why(err).Error())
@@ -215,7 +230,7 @@ func (m *Manager) do(v *view, o op) error {
 		if !ok {
 			return unix.ENODEV
 		}
-		return m.store.loosen(m.kernel, l, v.rpFilter[o.name])
+		return m.store.loosen(m.kernel, v, l)
 	}
 	if gone(err) {
 		return nil
@@ -250,6 +265,7 @@ func (m *Manager) end(failed bool) error {
 		return nil
 	}
 	m.closed = true
+	m.watchers.stop()
 	defer m.kernel.close()
 	v, err := m.kernel.view(nil)
 	if err != nil {

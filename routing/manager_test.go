@@ -72,64 +72,6 @@ func TestRefusalConcernsOneCarrier(t *testing.T) {
 	}
 }
 
-func TestKernelWithoutPolicyRouting(t *testing.T) {
-	v := modems()
-	v.route(unix.RT_TABLE_MAIN, "default", "192.168.8.1", 2, 0)
-	v.rule(100, 52, nil) // so that usb0 would have a rule too
-	k := newFake(v)
-	tried := 0
-	k.refuse = func(line string) error {
-		if strings.Contains(line, "rule add") {
-			tried++
-			return unix.EOPNOTSUPP
-		}
-		return nil
-	}
-	m, out := manage(t, k)
-	apply(t, m, modemWants())
-	first := tried
-	apply(t, m, modemWants())
-	if tried != first {
-		t.Error("rules tried again though the kernel has none")
-	}
-	if n := strings.Count(out.String(), "no policy routing"); n != 1 {
-		t.Errorf("said %d times:\n%s", n, out)
-	}
-	for _, r := range k.v.routes {
-		if r.protocol == Protocol {
-			t.Errorf("route for nothing: %s", r.line(""))
-		}
-	}
-}
-
-func TestOneDeletedIsRestored(t *testing.T) {
-	v := modems()
-	v.rpFilter["all"] = 2
-	k := newFake(v)
-	m, _ := manage(t, k)
-	m.own.overlay = nil
-	apply(t, m, modemWants())
-	full, _ := k.view(nil)
-	for _, r := range full.rules {
-		if r.protocol == Protocol {
-			if err := k.delRule(r); err != nil {
-				t.Fatal(err)
-			}
-			apply(t, m, modemWants())
-			same(t, full, &k.v)
-		}
-	}
-	for _, r := range full.routes {
-		if r.protocol == Protocol {
-			if err := k.delRoute(r); err != nil {
-				t.Fatal(err)
-			}
-			apply(t, m, modemWants())
-			same(t, full, &k.v)
-		}
-	}
-}
-
 // same compares without regard to the order of the routes.
 func same(t *testing.T, a, b *view) {
 	t.Helper()
@@ -199,7 +141,7 @@ func TestTwoManagersLeaveEachOtherAlone(t *testing.T) {
 	robot, _ := manage(t, k)
 	apply(t, robot, modemWants())
 	full, _ := k.view(nil)
-	gateway := &Manager{kernel: k, store: robot.store, log: robot.log, noRules: map[bool]bool{}}
+	gateway := &Manager{kernel: k, store: robot.store, log: robot.log, noRules: map[bool]bool{}, keeper: newKeeper()}
 	apply(t, gateway, nil)
 	if err := gateway.Close(); err != nil {
 		t.Fatal(err)

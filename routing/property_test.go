@@ -22,8 +22,8 @@ func drawView(t *rapid.T) view {
 	for i := range n {
 		name := fmt.Sprintf("if%d", i)
 		v.ether(2+i, name, rapid.SliceOfNDistinct(rapid.SampledFrom([]string{
-			"192.168.8.100/24", "192.168.8.101/24", "10.0.0.2/8", "100.64.0.2/32", "2001:db8:1::2/64", "fe80::2/64",
-		}), 0, 3, rapid.ID).Draw(t, name)...)
+			"192.168.8.100/24", "192.168.8.101/24", "10.0.0.2/8", "100.64.0.2/32", "2001:db8:1::2/64", "2001:db8:1::3/64", "fe80::2/64",
+		}), 0, 4, rapid.ID).Draw(t, name)...)
 		v.rpFilter[name] = rapid.IntRange(0, 2).Draw(t, name+" rp_filter")
 		v.modify(name, func(l *link) {
 			l.pointToPoint = rapid.IntRange(0, 5).Draw(t, name+" point-to-point") == 0
@@ -272,6 +272,14 @@ func checkReports(t *rapid.T, before, v *view, wants []Want, reports []Carrier) 
 						}
 					}
 				}
+				if c.Reached[e] && !e.Is4() && c.Warning == "" {
+					for _, a := range sending(v.addressesOf(l.index, true)) {
+						back, ok := kernelRoutes(v, packet{src: a.ip, dst: e, opaque: opaque})
+						if !v.shared(a) && (!ok || back.oif != c.Index) {
+							t.Fatalf("%s: a strict firewall drops answers from %s to %s", c.Interface, e, a.ip)
+						}
+					}
+				}
 				checkUnmarked(t, before, v, p)
 			}
 		}
@@ -279,7 +287,7 @@ func checkReports(t *rapid.T, before, v *view, wants []Want, reports []Carrier) 
 }
 
 // checkUnmarked: other programs' packets go where they went before, unless they
-// had no route at all and are bound to a carrier's address.
+// are from a carrier's address to an endpoint.
 func checkUnmarked(t *rapid.T, before, v *view, p packet) {
 	p.mark = 0
 	for _, oif := range []int{0, p.oif} {

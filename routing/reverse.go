@@ -3,14 +3,15 @@ package routing
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// planReverse sees to it that the kernel's reverse-path check (RFC 3704) accepts
+// planReverse4 sees to it that the kernel's reverse-path check (RFC 3704) accepts
 // the answers. Strict, it drops what it would itself answer by another
 // interface; loose, only what it has no route to at all.
-func (p *familyPlan) planReverse(v *view, l link, addresses []address, targets, gateways []netip.Addr) {
+func (p *familyPlan) planReverse4(v *view, l link, addresses []address, targets, gateways []netip.Addr) {
 	effective := max(v.rpFilter["all"], v.rpFilter[l.name])
 	if effective == 0 {
 		return
@@ -41,6 +42,44 @@ func (p *familyPlan) planReverse(v *view, l link, addresses []address, targets, 
 			}
 		}
 	}
+}
+
+// planReverse6 does the same for the firewall, as the kernel itself checks IPv4
+// alone. A strict firewall (firewalld's IPv6_rpfilter) drops an answer unless the
+// way to its source, from the address that it came to, leads out by the same
+// interface. So where the rules of others say differently, packets from the
+// carrier's own addresses to its endpoints go by the carrier's table. An address
+// that another interface has too tells the firewall nothing.
+func (p *familyPlan) planReverse6(t *tablePlan, addresses []address, targets []netip.Addr) {
+	if t.v.noRules(true) {
+		return
+	}
+	var rules []rule
+	for _, a := range targets {
+		if !p.with[a] || a.IsUnspecified() || t.v.reversePath(a).only(t.l.index) {
+			continue
+		}
+		pref, _ := t.v.prefAhead(flow{dst: host(a)})
+		for _, from := range addresses {
+			if !t.v.shared(from) {
+				rules = append(rules, rule{v6: true, pref: pref, src: host(from.ip), dst: host(a),
+					table: t.number, suppress: -1, protocol: Protocol})
+			}
+		}
+	}
+	if len(rules) == 0 {
+		return
+	}
+	if !p.usesTable() {
+		t.finish()
+		p.routes = t.routes
+	}
+	p.rules = append(p.rules, rules[:min(len(rules), maxReturnRules)]...)
+}
+
+// shared says that another interface has the same address.
+func (v *view) shared(a address) bool {
+	return slices.ContainsFunc(v.addresses, func(o address) bool { return o.ip == a.ip && o.index != a.index })
 }
 
 // reverse is what the kernel's reverse-path check can find for a source address:

@@ -56,8 +56,7 @@ type Carrier struct {
 	// to at least one endpoint (with no endpoint of that family: a default
 	// route).
 	Usable4, Usable6 bool
-	// Table is the carrier's own routing table, 0 when binding the socket to the
-	// interface is enough.
+	// Table is the carrier's own routing table, 0 when it needs none.
 	Table int
 	// Reached has an entry for every endpoint of the Want: whether there is a
 	// route to it through this interface.

@@ -80,10 +80,11 @@ func readAddrGenNone(name string) bool {
 	return err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(addrGenModeNone)
 }
 
-// saved is one rp_filter value as it was before fogplr changed it.
+// saved is one rp_filter value as it was before fogplr changed it. The index
+// says whose it is: the device may get another name, and a new device this one.
 type saved struct {
-	Interface string `json:"interface"`
-	Index     int    `json:"index"` // a new device of the same name is not ours to reset
+	Interface string `json:"interface"` // its name then, for whoever reads the file
+	Index     int    `json:"index"`
 	Value     int    `json:"value"`
 }
 
@@ -163,14 +164,15 @@ func (s rpStore) store(all []saved) error {
 }
 
 // loosen sets rp_filter of l to rpLoose and remembers the value it had, first on
-// disk, then in the kernel.
-func (s rpStore) loosen(k kernel, l link, old int) error {
+// disk, then in the kernel. What is remembered of devices that are gone is
+// forgotten.
+func (s rpStore) loosen(k kernel, v *view, l link) error {
 	all, err := s.load()
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(e saved) bool { return e.Interface == l.name })
-	all = append(all, saved{Interface: l.name, Index: l.index, Value: old})
+	all = slices.DeleteFunc(all, func(e saved) bool { return e.Index == l.index || v.linkName(e.Index) == "" })
+	all = append(all, saved{Interface: l.name, Index: l.index, Value: v.rpFilter[l.name]})
 	if err := s.store(all); err != nil {
 		return fmt.Errorf("remembering rp_filter of %s: %w", l.name, err)
 	}
@@ -188,27 +190,30 @@ func (s rpStore) restore(k kernel) (done []string, err error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
+	v, err := k.view(nil)
+	if err != nil {
+		return nil, err
+	}
 	names := make([]string, len(all))
 	for i, e := range all {
-		names[i] = e.Interface
+		names[i] = v.linkName(e.Index)
 	}
-	v, err := k.view(names)
-	if err != nil {
+	if v, err = k.view(names); err != nil {
 		return nil, err
 	}
 	var left []saved
 	var errs []error
-	for _, e := range all {
-		l, ok := v.link(e.Interface)
-		if !ok || l.index != e.Index || v.rpFilter[e.Interface] != rpLoose || e.Value == rpLoose {
+	for i, e := range all {
+		name := names[i]
+		if name == "" || v.rpFilter[name] != rpLoose || e.Value == rpLoose {
 			continue
 		}
-		if err := k.setRPFilter(e.Interface, e.Value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := k.setRPFilter(name, e.Value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			left = append(left, e)
-			errs = append(errs, fmt.Errorf("rp_filter of %s: %w", e.Interface, err))
+			errs = append(errs, fmt.Errorf("rp_filter of %s: %w", name, err))
 			continue
 		}
-		done = append(done, fmt.Sprintf("sysctl -w %s=%d", rpFilterKey(e.Interface), e.Value))
+		done = append(done, fmt.Sprintf("sysctl -w %s=%d", rpFilterKey(name), e.Value))
 	}
 	return done, errors.Join(append(errs, s.store(left))...)
 }
@@ -239,7 +244,7 @@ func prepare(k kernel, runtimeDir string, interfaces []string) error {
 		if !ok || max(v.rpFilter["all"], v.rpFilter[name]) != 1 {
 			continue
 		}
-		errs = append(errs, s.loosen(k, l, v.rpFilter[name]))
+		errs = append(errs, s.loosen(k, v, l))
 	}
 	return errors.Join(errs...)
 }

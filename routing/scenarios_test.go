@@ -261,10 +261,43 @@ var scenarios = []scenario{{
 	changes: `
 		ip -6 route add 2001:db8:1::/64 dev wlan0 metric 1024 table 15700 proto 157
 		ip -6 route add default via fe80::1 dev wlan0 metric 1024 table 15700 proto 157
-		ip -6 rule add pref 5210 fwmark 0x666f67 oif wlan0 lookup 15700 proto 157`,
+		ip -6 rule add pref 5210 fwmark 0x666f67 oif wlan0 lookup 15700 proto 157
+		ip -6 rule add pref 5210 from 2001:db8:1::5/128 to 2001:db8:99::1/128 lookup 15700 proto 157`,
 	check: func(t *testing.T, c []Carrier) {
 		if !c[0].Usable6 || c[0].Usable4 || c[0].Problem != "" || !c[0].Reached[addr(gw6)] || c[0].Reached[addr(gw1)] {
 			t.Errorf("%+v", c[0])
+		}
+	},
+}, {
+	name: "two IPv6 carriers in one prefix: the second one's way back",
+	view: func(v *view) {
+		v.ether(2, "eth0", "2001:db8:1::5/64")
+		v.route(unix.RT_TABLE_MAIN, "default6", "2001:db8:1::1", 2, 100)
+		v.ether(3, "wlan0", "2001:db8:1::6/64")
+		v.route(unix.RT_TABLE_MAIN, "default6", "2001:db8:1::2", 3, 600)
+	},
+	wants: []Want{carrier("eth0", 0, gw6), carrier("wlan0", 1, gw6)},
+	changes: `
+		ip -6 route add 2001:db8:1::/64 dev wlan0 metric 1024 table 15701 proto 157
+		ip -6 route add default via 2001:db8:1::2 dev wlan0 metric 1024 table 15701 proto 157
+		ip -6 rule add pref 5210 from 2001:db8:1::6/128 to 2001:db8:99::1/128 lookup 15701 proto 157`,
+	check: func(t *testing.T, c []Carrier) {
+		if !c[0].Usable6 || !c[1].Usable6 || c[0].Table != 0 || c[1].Table != 15701 {
+			t.Errorf("%+v", c)
+		}
+	},
+}, {
+	name: "two IPv6 carriers with the very same address",
+	view: func(v *view) {
+		v.ether(2, "eth0", "2001:db8:1::5/64")
+		v.route(unix.RT_TABLE_MAIN, "default6", "2001:db8:1::1", 2, 100)
+		v.ether(3, "wlan0", "2001:db8:1::5/64")
+		v.route(unix.RT_TABLE_MAIN, "default6", "2001:db8:1::1", 3, 600)
+	},
+	wants: []Want{carrier("eth0", 0, gw6), carrier("wlan0", 1, gw6)},
+	check: func(t *testing.T, c []Carrier) {
+		if !c[0].Usable6 || !c[1].Usable6 {
+			t.Errorf("%+v", c)
 		}
 	},
 }, {

@@ -175,9 +175,12 @@ func (m *Manager) connect(v *view, l link, p netip.Prefix) error {
 	}
 	v.routes = append(v.routes, r) // for another address of the same network
 	o := op{verb: addRoute, route: r, name: l.name}
+	if !m.mayRestore(o) {
+		return nil
+	}
 	switch err := m.kernel.addRoute(r, false); {
 	case err == nil:
-		m.log.Info("network configuration changed", "change", o.String())
+		m.done(o, true)
 		return nil
 	case errors.Is(err, unix.EEXIST):
 		return nil // by another interface: Warnings tells
@@ -199,23 +202,38 @@ func connectedRoute(index int, p netip.Prefix) route {
 
 // blackhole adds the overlay's blackhole routes where they are missing.
 func (m *Manager) blackhole(v *view) error {
-	for _, p := range m.own.overlay {
-		r := blackholeRoute(p)
+	for _, r := range blackholes(m.own.overlay) {
+		o := op{verb: addRoute, route: r}
+		restore := m.keeper.lost(o)
 		if slices.Contains(v.routes, r) {
+			m.keeper.did(o)
+			continue
+		}
+		if restore && !m.mayRestore(o) {
 			continue
 		}
 		err := m.kernel.addRoute(r, false)
 		switch {
 		case err == nil:
-			m.added = append(m.added, r)
-			m.log.Info("network configuration changed", "change", op{verb: addRoute, route: r}.String())
+			if !restore {
+				m.added = append(m.added, r)
+			}
+			m.done(o, restore)
 		case errors.Is(err, unix.EEXIST):
 		case r.v6() && unsupported(err):
 		default:
-			return fmt.Errorf("blackhole route for %s: %w", p, why(err))
+			return fmt.Errorf("blackhole route for %s: %w", r.dst, why(err))
 		}
 	}
 	return nil
+}
+
+func blackholes(overlay []netip.Prefix) []route {
+	var all []route
+	for _, p := range overlay {
+		all = append(all, blackholeRoute(p))
+	}
+	return all
 }
 
 func blackholeRoute(p netip.Prefix) route {

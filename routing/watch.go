@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Watch returns a channel that receives after interfaces, addresses, routes or
-// rules changed (also by this Manager), and every pollInterval without a change.
-// Many changes are one kick; a kick that nobody took yet is not repeated. The
-// channel is closed soon after ctx ends. Lost messages are a kick like any
-// other, and a subscription that fails is opened again.
+// Watch returns a channel that receives settleTime after interfaces, addresses,
+// routes, rules or rp_filter changed (also by this Manager), when putting back
+// what another program removed was put off and is due, and every pollInterval
+// besides. Many changes are one kick; a kick that nobody took yet is not
+// repeated. The channel is closed soon after ctx ends. Lost messages are a kick
+// like any other. While the kernel refuses to tell of changes at all, there is a
+// warning in the log, and a kick every watchRetry.
 func (m *Manager) Watch(ctx context.Context) (<-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -24,29 +28,30 @@ func (m *Manager) Watch(ctx context.Context) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to changes of the network configuration: %w", err)
 	}
-	first, err := source.subscribe()
-	if err != nil {
-		source.close()
-		return nil, fmt.Errorf("subscribing to changes of the network configuration: %w", err)
-	}
-	w := &watcher{source: source, sub: first, changed: make(chan struct{}, 1), kicks: make(chan struct{}, 1),
-		settle: settleTime, poll: pollInterval, retry: watchRetry}
-	go w.run(ctx)
+	w := &watcher{source: source, log: m.log, changed: make(chan struct{}, 1), kicks: make(chan struct{}, 1),
+		poll: pollInterval}
+	w.subscribe()
+	m.watchers.add(w)
+	go func() {
+		defer close(w.kicks)
+		defer m.watchers.remove(w)
+		w.run(ctx)
+	}()
 	return w.kicks, nil
 }
 
 type watcher struct {
 	source  subscriber
 	sub     subscription // nil: none at the moment
+	deaf    bool         // the log says that there is none
+	log     *slog.Logger
 	changed chan struct{}
 	kicks   chan struct{}
-
-	settle, poll, retry time.Duration
+	poll    time.Duration
 }
 
 // run turns changes into kicks until ctx ends.
 func (w *watcher) run(ctx context.Context) {
-	defer close(w.kicks)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -61,7 +66,7 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		case <-poll.C:
 		case <-w.changed:
-			if !sleep(ctx, w.settle) {
+			if !sleep(ctx, settleTime) {
 				return
 			}
 			select {
@@ -76,7 +81,8 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// listen receives until ctx ends.
+// listen receives until ctx ends. Without a subscription its attempts to get one
+// are the poll.
 func (w *watcher) listen(ctx context.Context) {
 	defer w.source.close()
 	for {
@@ -86,12 +92,26 @@ func (w *watcher) listen(ctx context.Context) {
 			stop()
 			w.sub.close()
 		}
-		if !sleep(ctx, w.retry) {
+		if !sleep(ctx, watchRetry) {
 			return
 		}
-		w.sub, _ = w.source.subscribe()
+		w.subscribe()
 		w.change() // whatever was missed
 	}
+}
+
+func (w *watcher) subscribe() {
+	var err error
+	if w.sub, err = w.source.subscribe(); err != nil {
+		w.sub = nil
+		if !w.deaf {
+			w.log.Warn(fmt.Sprintf("The kernel does not tell fogplr of changes of the network (%s). fogplr looks every %s instead.",
+				why(err), watchRetry))
+		}
+	} else if w.deaf {
+		w.log.Info("the kernel tells of changes of the network again")
+	}
+	w.deaf = err != nil
 }
 
 // drain receives until the subscription fails for good.
@@ -112,6 +132,55 @@ func (w *watcher) change() {
 	select {
 	case w.changed <- struct{}{}:
 	default:
+	}
+}
+
+// watchers are those of one Manager that run.
+type watchers struct {
+	mu    sync.Mutex
+	all   map[*watcher]bool
+	later *time.Timer // nil: no kick is put off
+}
+
+func (s *watchers) add(w *watcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[*watcher]bool{}
+	}
+	s.all[w] = true
+}
+
+func (s *watchers) remove(w *watcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, w)
+}
+
+// kickAfter makes every watcher kick once d has passed, at the latest.
+func (s *watchers) kickAfter(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.later != nil {
+		return
+	}
+	s.later = time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.later = nil
+		for w := range s.all {
+			w.change()
+		}
+	})
+}
+
+// stop drops the kick that is put off.
+func (s *watchers) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.later != nil {
+		s.later.Stop()
+		s.later = nil
 	}
 }
 
