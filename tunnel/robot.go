@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.zx2c4.com/wireguard/tun"
 
+	"github.com/fogplr/fogplr/hello"
 	"github.com/fogplr/fogplr/path"
 )
 
@@ -64,8 +66,8 @@ type Robot struct {
 	self     uint32
 	members  sync.Mutex // held by Configure; taken before all other locks
 	kick     chan struct{}
-	hello    []byte // STUN request
-	helloID  [12]byte
+	plain    []byte // STUN request
+	plainID  hello.TransactionID
 	carriers []*carrier // guarded by node.mu
 	ended    bool       // guarded by members
 }
@@ -76,7 +78,8 @@ type carrier struct {
 	wg *wireguard
 
 	// Guarded by node.mu.
-	links  []*link // in the order of the peers
+	links  []*link   // in the order of the peers
+	looked time.Time // when the device was last asked for its sessions
 	uplink Uplink
 	bound  int // interface index that the sockets are bound to, 0 if none
 }
@@ -89,9 +92,8 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 		return nil, err
 	}
 	r := &Robot{self: self, kick: make(chan struct{}, 1)}
-	if r.hello, r.helloID, err = stunRequest(); err != nil {
-		return nil, fmt.Errorf("make a STUN request: %w", err)
-	}
+	_, _ = rand.Read(r.plainID[:]) // never fails: it ends the program instead
+	r.plain = hello.PlainRequest(r.plainID)
 	r.node = newNode(cfg.Common, host)
 	r.out.woken, r.in.woken = r.wake, r.wake
 	r.in.onProbe = func(*link, path.Probe, time.Time) {}
@@ -243,6 +245,23 @@ func (r *Robot) choose(now time.Time) {
 	}
 }
 
+// Reaches reports whether a path is up to every gateway by one of the carriers in
+// those slots.
+func (r *Robot) Reaches(slots []int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.peers {
+		up := false
+		for l := range p.paths() {
+			up = up || l.machine.Up() && slices.Contains(slots, l.slot)
+		}
+		if !up {
+			return false
+		}
+	}
+	return true
+}
+
 // replied takes an authenticated probe reply. The caller holds inward.mu.
 func (r *Robot) replied(l *link, m path.Reply, now time.Time) {
 	r.mu.Lock()
@@ -255,28 +274,6 @@ func (r *Robot) replied(l *link, m path.Reply, now time.Time) {
 	if !was && l.machine.Up() {
 		r.cfg.Log.Info("Path up.", "carrier", l.carrier, "gateway", l.peer.name)
 		r.wake()
-	}
-}
-
-// greeted takes an answer to the STUN request. It is not authenticated: it helps
-// to choose where a search goes on, and to word status.
-func (r *Robot) greeted(b *bind, msg []byte, from netip.AddrPort) {
-	if id, ok := stunTransaction(msg); !ok || id != r.helloID {
-		return
-	}
-	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.carriers {
-		if c.wg.bind != b {
-			continue
-		}
-		for _, l := range c.links {
-			if l.ways.answer(from) {
-				l.machine.Reachable(now)
-				r.wake()
-			}
-		}
 	}
 }
 

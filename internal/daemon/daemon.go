@@ -59,6 +59,7 @@ type base struct {
 	host tun.Device
 	ctl  *control.Server
 
+	kicks chan struct{} // makes follow look now; has room for one
 	mu    sync.Mutex
 	notes []note // for status
 
@@ -72,7 +73,7 @@ type base struct {
 // tunnel's task once it has it.
 func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 	o.Level.Set(cfg.LogLevel)
-	b := &base{opts: o, role: role, cfg: cfg}
+	b := &base{opts: o, role: role, cfg: cfg, kicks: make(chan struct{}, 1)}
 	err := checkSocket(cfg)
 	if err != nil {
 		return nil, err
@@ -106,30 +107,43 @@ func (b *base) setupTUN() error {
 
 // keepOverlay keeps the TUN device and the overlay's routes as they should be, for
 // a node without carriers.
-func (b *base) keepOverlay() error {
+func (b *base) keepOverlay() (time.Duration, error) {
 	err := b.setupTUN()
 	_, e := b.net.Apply(nil)
-	return errors.Join(err, e)
+	return 0, errors.Join(err, e)
 }
 
-// follow calls keep now and whenever the kernel's network changes, and tells of
-// its errors.
-func (b *base) follow(ctx context.Context, keep func() error) error {
+// follow calls keep now, whenever the kernel's network changes, and after the time
+// that keep returned unless that is 0; it tells of its errors.
+func (b *base) follow(ctx context.Context, keep func() (time.Duration, error)) error {
 	changes, err := b.net.Watch(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		again := b.judge(keep())
+		soon, err := keep()
+		again := b.judge(err)
+		if soon > 0 {
+			again = time.After(soon)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-again:
+		case <-b.kicks:
 		case _, ok := <-changes:
 			if !ok {
 				return nil
 			}
 		}
+	}
+}
+
+// kick makes follow look at the network now.
+func (b *base) kick() {
+	select {
+	case b.kicks <- struct{}{}:
+	default:
 	}
 }
 

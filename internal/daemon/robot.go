@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
@@ -53,8 +54,20 @@ type robot struct {
 
 	mu  sync.Mutex // held while carriers are looked at
 	cfg *config.Robot
-	set tunnel.RobotConfig // what the tunnel has
+	set tunnel.RobotConfig // what the tunnel has, with
+	// leaving, those at the end of its carriers that are not wanted any more and
+	// go at a time, or as soon as the others reach every gateway.
+	leaving int
+	until   time.Time
 }
+
+// Carriers that are taken out of a configuration go on until the others reach
+// every gateway, but not for longer than leaveWithin; leaveEvery is how often
+// that is looked at.
+const (
+	leaveWithin = 5 * time.Second
+	leaveEvery  = 100 * time.Millisecond
+)
 
 // start makes the tunnel.
 func (d *robot) start(cfg *config.Robot) error {
@@ -80,7 +93,7 @@ func (d *robot) apply(cfg *config.Robot) error {
 	}
 	d.mu.Unlock()
 	if err == nil {
-		d.judge(d.keep())
+		d.kick()
 	}
 	return err
 }
@@ -92,13 +105,29 @@ func (d *robot) reconfigure() error {
 	if err != nil {
 		return err
 	}
-	if same(set, d.set) {
-		return nil
+	var staying []int
+	for _, c := range set.Carriers {
+		staying = append(staying, c.Slot)
 	}
-	if err := d.tunnel.Configure(set); err != nil {
-		return err
+	var leaving []tunnel.Carrier
+	if len(staying) > 0 && !d.tunnel.Reaches(staying) {
+		leaving = slices.DeleteFunc(slices.Clone(d.set.Carriers), func(c tunnel.Carrier) bool { return slices.Contains(staying, c.Slot) })
 	}
-	d.set = set
+	now := time.Now()
+	switch {
+	case len(leaving) == 0:
+	case d.leaving == 0:
+		d.until = now.Add(leaveWithin)
+	case now.After(d.until):
+		leaving = nil
+	}
+	set.Carriers = append(set.Carriers, leaving...)
+	if !same(set, d.set) {
+		if err := d.tunnel.Configure(set); err != nil {
+			return err
+		}
+	}
+	d.set, d.leaving = set, len(leaving)
 	return nil
 }
 
@@ -138,11 +167,15 @@ func (d *robot) choose(cfg *config.Robot) (tunnel.RobotConfig, error) {
 }
 
 // keep tells the tunnel what has become of its carriers, and the kernel what they
-// need.
-func (d *robot) keep() error {
+// need. It wants to be called again after the time that it returns.
+func (d *robot) keep() (again time.Duration, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	tun := d.setupTUN()
+	var errs []error
+	if err := d.reconfigure(); err != nil {
+		errs = append(errs, err)
+	}
 	var endpoints []netip.Addr
 	for _, g := range d.set.Gateways {
 		for _, e := range g.Endpoints {
@@ -157,5 +190,8 @@ func (d *robot) keep() error {
 	for _, c := range carriers {
 		d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached, Problem: c.Problem, Warning: c.Warning})
 	}
-	return errors.Join(tun, err)
+	if d.leaving > 0 {
+		again = leaveEvery
+	}
+	return again, errors.Join(append(errs, tun, err)...)
 }
