@@ -17,11 +17,12 @@ const Version = 1
 // Type tells what follows the tag.
 type Type uint8
 
-// Frame types. Values 4 to 15 are free.
+// Frame types. Values 5 to 15 are free.
 const (
 	Data  Type = 1 // one inner IP packet, numbered and eliminated
 	Probe Type = 2 // path.Probe, neither numbered nor eliminated
 	Reply Type = 3 // path.Reply, neither numbered nor eliminated
+	Part  Type = 4 // a part of an inner packet with that packet's number, see PutPart
 )
 
 // Address names one end of a path: a node and one of its carrier slots. It

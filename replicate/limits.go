@@ -39,6 +39,21 @@ const (
 	retiredEpochs = 16
 )
 
+// Limits of reassembly.
+const (
+	// partRing is how many packets a Reassembler has in the making. The parts of a
+	// packet leave one after the other, and a network that reorders on one path does
+	// so by a few frames. A power of two, so that it divides the number space.
+	partRing = 32
+
+	// partsAge is for how long the parts of a packet are put together: they left
+	// within a millisecond, and later the packet is of no use.
+	partsAge = time.Second
+
+	// partsMemory is for how long a packet keeps older ones out of its place.
+	partsMemory = 10 * time.Second
+)
+
 // Limits of latent error detection.
 const (
 	// quietFor is by how much one path may be faster than its twin without being
