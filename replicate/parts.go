@@ -90,7 +90,7 @@ type assembly struct {
 	seq   Seq
 	count int
 	total int
-	have  uint8 // parts that came, by bits
+	have  uint8     // parts that came, by bits
 	began time.Time // when the first one did
 	buf   []byte
 }
