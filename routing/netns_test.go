@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
 
@@ -299,72 +298,6 @@ func TestKernelKilled(t *testing.T) {
 	}
 }
 
-// TestKernelRestores deletes exactly one rule or route at a time.
-func TestKernelRestores(t *testing.T) {
-	l := newLab(t)
-	wants := l.modems(2, "dev %s table 30%d")
-	m := l.manager(t.TempDir())
-	apply(t, m, wants)
-	full := l.snapshot()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	kicks, err := m.Watch(ctx)
-	l.must(err)
-	for _, deletion := range []string{
-		"ip rule del fwmark 0x666f67 oif usb1",
-		"ip route del default table 15700",
-		"ip route del 192.168.8.0/24 table 15701",
-		"ip link set usb0 down", // which takes its routes
-	} {
-		l.run(deletion)
-		kicked(t, kicks)
-		if deletion == "ip link set usb0 down" {
-			problem("usb0 is down")(t, apply(t, m, wants[:1]))
-			l.run("ip link set usb0 up\nip route add default via 192.168.8.1 dev usb0 table 300")
-			kicked(t, kicks)
-			time.Sleep(4 * settleTime)
-		}
-		usable4(t, apply(t, m, wants))
-		l.unchanged(full, l.snapshot())
-		time.Sleep(2 * settleTime)
-		for len(kicks) > 0 {
-			<-kicks // our own change
-		}
-	}
-	cancel()
-	ended(t, kicks)
-}
-
-func TestKernelWatch(t *testing.T) {
-	l := newLab(t)
-	l.router("eth0", "", "")
-	m := l.manager(t.TempDir())
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	kicks, err := m.Watch(ctx)
-	l.must(err)
-	for _, change := range []string{
-		"ip link set eth0 mtu 1400",
-		"ip addr add 192.168.1.5/24 dev eth0",
-		"ip -6 addr add 2001:db8::5/64 dev eth0 nodad",
-		"ip route add 10.0.0.0/8 via 192.168.1.1 table 77",
-		"ip -6 route add blackhole 2001:db8:77::/48",
-		"ip rule add pref 9 lookup 77",
-		"ip -6 rule add pref 9 lookup 77",
-		"ip link del eth0",
-	} {
-		time.Sleep(2 * settleTime)
-		for len(kicks) > 0 {
-			<-kicks
-		}
-		l.run(change)
-		kicked(t, kicks)
-	}
-	cancel()
-	ended(t, kicks)
-}
-
 // TestKernelOverrun: a subscription that is not read loses messages, says so,
 // and goes on.
 func TestKernelOverrun(t *testing.T) {
@@ -420,4 +353,66 @@ func TestKernelSwappedNames(t *testing.T) {
 	usable4(t, apply(t, m, wants))
 	l.answers("usb0", gw1, "usb1")
 	l.answers("usb1", gw1, "usb0")
+}
+
+// TestKernelRenamed: a carrier gets another name in the middle of its life, and
+// later swaps names with another. Its rules follow, its routes stay, and at the
+// end rp_filter is put back under the new name.
+func TestKernelRenamed(t *testing.T) {
+	l := newLab(t)
+	l.run("sysctl -qw net.ipv4.conf.all.rp_filter=1")
+	l.modems(2, "dev %s table 30%d")
+	l.run("sysctl -qw net.ipv4.conf.usb0.rp_filter=1")
+	var log strings.Builder
+	m, err := New(t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
+	l.must(err)
+	defer m.Close()
+	changes := func(wants ...Want) []string {
+		log.Reset()
+		usable4(t, apply(t, m, wants))
+		var found []string
+		for line := range strings.Lines(log.String()) {
+			if _, change, ok := strings.Cut(strings.TrimSpace(line), "change="); ok {
+				found = append(found, strings.Trim(change, `"`))
+			}
+		}
+		return found
+	}
+	same := func(got []string, want ...string) {
+		t.Helper()
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("changes:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	changes(carrier("usb0", 0, gw1), carrier("usb1", 1, gw1))
+	open := l.bound("usb0")
+	l.run("ip link set usb0 name lte0")
+	same(changes(carrier("lte0", 0, gw1), carrier("usb1", 1, gw1)),
+		"ip rule add pref 5210 fwmark 0x666f67 oif lte0 lookup 15700 proto 157",
+		"ip rule del pref 5210 fwmark 0x666f67 oif usb0 lookup 15700 proto 157")
+	l.answers("lte0", gw1, "usb0")
+	if got, err := l.ask(open, gw1, soon); err != nil || got != "usb0" {
+		t.Errorf("the socket that was open: %q %v", got, err)
+	}
+
+	l.run("ip link set lte0 name swap0\nip link set usb1 name lte0\nip link set swap0 name usb1")
+	same(changes(carrier("usb1", 0, gw1), carrier("lte0", 1, gw1)),
+		"ip rule add pref 5210 fwmark 0x666f67 oif usb1 lookup 15700 proto 157",
+		"ip rule add pref 5210 fwmark 0x666f67 oif lte0 lookup 15701 proto 157",
+		"ip rule del pref 5210 fwmark 0x666f67 oif lte0 lookup 15700 proto 157",
+		"ip rule del pref 5210 fwmark 0x666f67 oif usb1 lookup 15701 proto 157")
+	l.answers("usb1", gw1, "usb0")
+	l.answers("lte0", gw1, "usb1")
+	if n := m.Restored(); n != 0 {
+		t.Errorf("%d said to be put back", n)
+	}
+	if usb1, lte0 := l.sysctl("net.ipv4.conf.usb1.rp_filter"), l.sysctl("net.ipv4.conf.lte0.rp_filter"); usb1 != "2" || lte0 != "2" {
+		t.Errorf("rp_filter %s and %s", usb1, lte0)
+	}
+	l.must(m.Close())
+	if usb1, lte0 := l.sysctl("net.ipv4.conf.usb1.rp_filter"), l.sysctl("net.ipv4.conf.lte0.rp_filter"); usb1 != "1" || lte0 != "0" {
+		t.Errorf("rp_filter %s and %s after the end", usb1, lte0)
+	}
 }
