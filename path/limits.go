@@ -88,6 +88,16 @@ const (
 	stunSlow        = 5 * time.Second         // and later
 )
 
+// Keepalive.
+const (
+	// keepaliveProofs silences in a row must end well before a longer one is tried.
+	keepaliveProofs = 2
+	// keepaliveMisses in a row are taken for an ended mapping: one is mostly loss.
+	keepaliveMisses = 2
+	// badMemory is for how long the silence that ended a mapping is not tried again.
+	badMemory = 6 * time.Hour
+)
+
 // Search for the largest frame (RFC 8899).
 const (
 	// smallestFrame is what the smallest probes and replies take up.
