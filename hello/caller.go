@@ -36,7 +36,7 @@ type Caller struct {
 	lastTry     time.Time
 	reachableAt time.Time
 	stamp       int64     // of the session that there is, 0 for none
-	formedAt    time.Time // when it was first seen, zero if there is none that works
+	formedAt    time.Time // when it was first seen, zero if there is none
 
 	// The attempt at hand.
 	asked    time.Time     // when Poll last returned a message
@@ -47,8 +47,7 @@ type Caller struct {
 	noncedAt time.Time
 	calledAt time.Time // when the gateway said that it would call, zero before
 
-	refusedAt time.Time // when the gateway last said that it does not know this carrier
-	clock     bool      // it said that it refused a handshake for its time
+	clock bool // it said that it refused a handshake for its time
 }
 
 // NewCaller returns a quiet one.
@@ -66,37 +65,33 @@ func (c *Caller) Handshake(now time.Time) {
 // Reachable says that the gateway's port answered a plain binding request.
 func (c *Caller) Reachable(now time.Time) { c.reachableAt = now }
 
-// Session tells which session the device has to that gateway: anything but 0 that
-// is another for each one. Call it before Poll. It returns true when the session
-// is new and the gateway called because it had refused this robot's handshakes
-// for their time: the robot's clock is behind what it was.
+// Session tells which session the device has to that gateway: 0 for none, or else
+// a number that differs from one to the next. Call it before Poll. It returns true
+// when the session is new and the gateway called because it had refused this
+// robot's handshakes for their time: the robot's clock is behind what it was.
 func (c *Caller) Session(stamp int64, now time.Time) (clockBehind bool) {
 	if stamp == c.stamp {
 		return false
 	}
-	clockBehind = c.clock && stamp != 0
 	c.stamp, c.formedAt = stamp, time.Time{}
-	if stamp != 0 {
-		c.formedAt = now
+	if stamp == 0 {
+		return false
 	}
+	clockBehind = c.clock
+	c.formedAt = now
 	c.handshakes, c.wait, c.clock = 0, 0, false
-	c.nonce, c.calledAt, c.refusedAt = "", time.Time{}, time.Time{}
+	c.nonce, c.calledAt = "", time.Time{}
 	return clockBehind
 }
 
-// Lost says that the keys of the last session were given up.
-func (c *Caller) Lost() { c.formedAt = time.Time{} }
-
-// Called reports whether the gateway has just said that it starts the handshake,
-// so that the robot should not start one: two that meet come to nothing.
-func (c *Caller) Called(now time.Time) bool {
-	return !c.calledAt.IsZero() && now.Sub(c.calledAt) < holdFor
-}
-
-// Refused reports whether the gateway said lately that it does not know this
-// carrier's key.
-func (c *Caller) Refused(now time.Time) bool {
-	return !c.refusedAt.IsZero() && now.Sub(c.refusedAt) < 2*lastRetry
+// Called returns until when the gateway, which has said that it starts the
+// handshake, should be left to do so; zero if it has not. Two handshakes that meet
+// come to nothing.
+func (c *Caller) Called(now time.Time) (until time.Time) {
+	if c.calledAt.IsZero() || now.Sub(c.calledAt) >= holdFor {
+		return time.Time{}
+	}
+	return c.calledAt.Add(holdFor)
 }
 
 // due returns when a first attempt may begin, false if there is no reason for one.
@@ -152,7 +147,7 @@ func (c *Caller) Answer(msg []byte, now time.Time) (reply []byte) {
 			return nil
 		}
 		c.nonce = "" // it serves once
-		c.calledAt, c.refusedAt = now, time.Time{}
+		c.calledAt = now
 		c.clock = c.clock || m.Contains(attrTimeRefused)
 	case stun.BindingError:
 		return c.challenged(m, now)
@@ -169,7 +164,7 @@ func (c *Caller) challenged(m *stun.Message, now time.Time) []byte {
 	case code.GetFrom(m) != nil || code.Code != stun.CodeUnauthorized && code.Code != stun.CodeStaleNonce:
 		return nil
 	case code.Code == stun.CodeUnauthorized && c.nonce != "":
-		c.refusedAt, c.nonce = now, ""
+		c.nonce = "" // it does not know this carrier: ask anew, later
 		return nil
 	case nonce == "" || len(nonce) > maxNonce || c.drawn >= answersPerAttempt:
 		return nil

@@ -95,7 +95,7 @@ func TestCallerRenewsAnOldSession(t *testing.T) {
 	if msg, _ := c.Poll(e.start.Add(sessionAge/2 + sessionAge)); msg == nil {
 		t.Error("does not ask for one that is old")
 	}
-	c.Lost()
+	c.Session(0, e.start.Add(time.Hour))
 	if msg, next := c.Poll(e.start.Add(time.Hour)); msg != nil || !next.IsZero() {
 		t.Error("goes on for a session that was given up")
 	}
@@ -131,8 +131,8 @@ func TestCallerHeedsNobodyElse(t *testing.T) {
 		"a success":           build(id, stun.BindingSuccess, mapped(home), integrity(e.secret.mac)),
 		"nothing":             nil,
 	} {
-		if reply := c.Answer(msg, now); reply != nil || c.Called(now) {
-			t.Errorf("%s: draws %x, called %v", name, reply, c.Called(now))
+		if reply := c.Answer(msg, now); reply != nil || !c.Called(now).IsZero() {
+			t.Errorf("%s: draws %x, called %v", name, reply, !c.Called(now).IsZero())
 		}
 	}
 	for i := range 5 { // a forger who knows the transaction
@@ -145,11 +145,11 @@ func TestCallerHeedsNobodyElse(t *testing.T) {
 		"other key":  build(id, stun.BindingSuccess, mapped(home), integrity{}),
 		"not a word": {1, 1},
 	} {
-		if c.Answer(answer, now); c.Called(now) {
+		if c.Answer(answer, now); !c.Called(now).IsZero() {
 			t.Errorf("a success that is %s counts", name)
 		}
 	}
-	if c.Answer(build(id, stun.BindingSuccess, mapped(home), integrity(e.secret.mac)), now); !c.Called(now) {
+	if c.Answer(build(id, stun.BindingSuccess, mapped(home), integrity(e.secret.mac)), now); c.Called(now).IsZero() {
 		t.Error("a good success does not count")
 	}
 	if c.Session(1, now) {
@@ -158,11 +158,11 @@ func TestCallerHeedsNobodyElse(t *testing.T) {
 
 	c, now = begin()
 	c.Answer(word(401, "abc"), now)
-	if c.Answer(word(401, "abc"), now); !c.Refused(now) || c.Refused(now.Add(time.Hour)) {
-		t.Error("does not notice that the gateway does not know it")
+	if reply := c.Answer(word(401, "abc"), now); reply != nil {
+		t.Error("insists at once where the gateway does not know it")
 	}
 	c.Session(1, now)
-	if reply := c.Answer(word(401, "abc"), now); reply != nil || c.Refused(now) {
+	if c.Answer(word(401, "abc"), now) != nil {
 		t.Error("goes on though there is a session")
 	}
 }

@@ -46,8 +46,7 @@ func (s Stage) Hint() string {
 			"Check that the gateway runs, that its endpoint in robot.toml is right, and that no firewall on the way blocks UDP to that port."
 	case StageHandshakeRefused:
 		return "The gateway's port answers, but the gateway does not accept this robot's key or this robot does not know the gateway's. " +
-			"Compare public_key in robot.toml with `fogplr pubkey` on the gateway, and carrier_keys in gateway.toml with `fogplr pubkey --robot` here; " +
-			"if they agree, check that this robot's clock was not set back."
+			"Compare public_key in robot.toml with `fogplr pubkey` on the gateway, and carrier_keys in gateway.toml with `fogplr pubkey --robot` here."
 	case StageAddressNotAllowed:
 		return "The keys agree, but the gateway does not answer what this robot sends, because the two configurations name different addresses. " +
 			"Make address in robot.toml and in the gateway's [[robot]] the same, and likewise the gateway's address in gateway.toml and in the robot's [[gateway]]."

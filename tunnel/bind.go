@@ -214,6 +214,14 @@ func (b *bind) Send(bufs [][]byte, ep conn.Endpoint) error {
 	return nil
 }
 
+// transmit sends one datagram that is not WireGuard's.
+func (b *bind) transmit(d []byte, at netip.AddrPort) {
+	to := newEndpoint(at)
+	if s := b.socketFor(to); s != nil {
+		s.transmit([][]byte{d}, to)
+	}
+}
+
 func (b *bind) socketFor(to *endpoint) *socket {
 	if to.addr.Addr().Is4() {
 		return b.v4.sock.Load()

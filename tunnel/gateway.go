@@ -11,6 +11,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun"
 
+	"github.com/fogplr/fogplr/hello"
 	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/replicate"
 )
@@ -45,6 +46,11 @@ type Gateway struct {
 	wg      *wireguard    // it is up before this is set: In must not need it
 	moved   chan struct{} // has room for one
 
+	greeter   *hello.Greeter
+	known     *hello.Table
+	guests    chan guest
+	strangers chan struct{} // has room for one
+
 	// Guarded by node.mu.
 	// byPeer has the links by WireGuard peer, to name who claimed a wrong address.
 	byPeer map[*device.Peer]*link
@@ -59,7 +65,14 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{self: self, moved: make(chan struct{}, 1), calls: make(map[Key]netip.AddrPort)}
+	g := &Gateway{
+		self: self, moved: make(chan struct{}, 1), calls: make(map[Key]netip.AddrPort),
+		guests: make(chan guest, guestsWaiting), strangers: make(chan struct{}, 1),
+	}
+	if g.known, err = hello.NewTable(cfg.Key); err != nil {
+		return nil, err
+	}
+	g.greeter = hello.NewGreeter(g.known, time.Now())
 	for _, c := range cfg.Contacts {
 		g.calls[c.Key] = c.Endpoint
 	}
@@ -71,9 +84,10 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 		return nil, err
 	}
 	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
-	b := newBind(socketOptions{mark: cfg.Mark}, true, answerSTUN())
+	b := newBind(socketOptions{mark: cfg.Mark}, true, g.greet)
 	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort,
-		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b, g.refused, cfg.Log)
+		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b,
+		complaints{disallowed: g.refused, replayed: g.replayed}, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("UDP port %d: %w", cfg.ListenPort, err)
 	}
@@ -90,6 +104,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.walkOut(ctx) })
 	group.Go(func() error { return g.recall(ctx) })
+	group.Go(func() error { return g.welcome(ctx) })
+	group.Go(func() error { return g.getToKnow(ctx) })
 	group.Go(func() error {
 		return every(ctx, upkeepInterval, func() {
 			g.upkeep()

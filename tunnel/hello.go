@@ -1,91 +1,195 @@
 package tunnel
 
 import (
-	"encoding/binary"
+	"context"
 	"net/netip"
-	"sync"
+	"slices"
 	"time"
 
-	"github.com/pion/stun/v3"
+	"golang.zx2c4.com/wireguard/device"
+
+	"github.com/fogplr/fogplr/hello"
 )
 
-// A robot asks each gateway's port with a STUN binding request (RFC 8489)
-// outside of WireGuard, and the gateway answers anybody. The answer proves
-// nothing and decides nothing; it only lets status tell a gateway that cannot
-// be reached from one that refuses the handshake.
+// A robot asks each gateway's port with STUN outside of WireGuard, and the gateway
+// answers anybody. A plain answer proves nothing: it helps a search to choose an
+// address, and status to tell a gateway that cannot be reached from one that
+// refuses the handshake. A hello is authenticated, and makes the gateway start
+// the handshake (see package hello).
 
-// stunPadding makes a request at least as long as its answer, so that a gateway
-// never sends more than it got (no amplification).
-const stunPadding = "fogplr reachability check, padded"
-
-// isSTUN tells STUN from WireGuard by the first octet and the magic cookie (RFC
-// 8489 section 5): a WireGuard message begins with 1 to 4 and three zeros.
-func isSTUN(d []byte) bool {
-	return len(d) >= 20 && d[0] < 2 && binary.BigEndian.Uint32(d[4:]) == 0x2112a442
-}
-
-// stunRequest returns an encoded binding request with its transaction.
-func stunRequest() ([]byte, [stun.TransactionIDSize]byte, error) {
-	m, err := stun.Build(stun.TransactionID, stun.BindingRequest, stun.NewSoftware(stunPadding))
-	if err != nil {
-		return nil, [stun.TransactionIDSize]byte{}, err
-	}
-	return m.Raw, m.TransactionID, nil
-}
-
-// stunAnswer returns the answer to a binding request from that address, nil if
-// msg is not one or is shorter than the answer would be.
-func stunAnswer(msg []byte, from netip.AddrPort) []byte {
-	var req stun.Message
-	if err := stun.Decode(msg, &req); err != nil || req.Type != stun.BindingRequest {
-		return nil
-	}
-	answer, err := stun.Build(&req, stun.BindingSuccess,
-		&stun.XORMappedAddress{IP: from.Addr().AsSlice(), Port: int(from.Port())})
-	if err != nil || len(answer.Raw) > len(msg) {
-		return nil
-	}
-	return answer.Raw
-}
-
-// stunTransaction returns the transaction of a successful answer.
-func stunTransaction(msg []byte) (id [stun.TransactionIDSize]byte, ok bool) {
-	var m stun.Message
-	if err := stun.Decode(msg, &m); err != nil || m.Type != stun.BindingSuccess {
-		return id, false
-	}
-	return m.TransactionID, true
-}
-
-// rateLimit allows n events in any one second, counted from its first.
-type rateLimit struct {
-	mu    sync.Mutex
-	since time.Time
-	used  int
-}
-
-func (r *rateLimit) allow(n int, now time.Time) bool {
+// greeted takes a STUN message on a carrier of the robot.
+func (r *Robot) greeted(b *bind, msg []byte, from netip.AddrPort) {
+	id, ok := hello.Succeeded(msg)
+	plain := ok && id == r.plainID
+	now := time.Now()
+	var replies [][]byte
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.since) >= time.Second {
-		r.since, r.used = now, 0
-	}
-	r.used++
-	return r.used <= n
-}
-
-// answerSTUN is a gateway's bind.stun.
-func answerSTUN() func(*bind, []byte, netip.AddrPort) {
-	limit := new(rateLimit)
-	return func(b *bind, msg []byte, from netip.AddrPort) {
-		if !limit.allow(stunPerSecond, time.Now()) {
-			return
+	for _, c := range r.carriers {
+		if c.wg.bind != b {
+			continue
 		}
-		if a := stunAnswer(msg, from); a != nil {
-			to := newEndpoint(from)
-			if s := b.socketFor(to); s != nil {
-				s.transmit([][]byte{a}, to)
+		for _, l := range c.links {
+			if !l.ways.has(from) {
+				continue
+			}
+			if plain {
+				l.ways.answer(from)
+				l.machine.Reachable(now)
+				l.caller.Reachable(now)
+			} else if reply := l.caller.Answer(msg, now); reply != nil {
+				replies = append(replies, reply)
+			}
+			if until := l.caller.Called(now); !until.IsZero() {
+				l.machine.Hold(until)
+				l.ways.use(from)
 			}
 		}
 	}
+	r.mu.Unlock()
+	for _, reply := range replies {
+		b.transmit(reply, from)
+	}
+	r.wake()
+}
+
+// noteSession takes the stamp of the session that the device has on a path, 0 for
+// none. The caller holds node.mu.
+func (r *Robot) noteSession(l *link, stamp int64, now time.Time) {
+	if l.caller.Session(stamp, now) {
+		l.clockBehind++
+		r.clock.behind(now)
+		r.cfg.Log.Warn("The gateway refused this carrier's handshakes for their time and started one itself: the clock is behind what it was.",
+			"carrier", l.carrier, "gateway", l.peer.name, "clock", now.UTC().Format(time.DateTime))
+	}
+}
+
+// guest is a carrier that sent a hello, and where it did.
+type guest struct {
+	key         Key
+	at          netip.AddrPort
+	clockBehind bool
+}
+
+// greet takes a STUN message on the gateway's port.
+func (g *Gateway) greet(b *bind, msg []byte, from netip.AddrPort) {
+	a := g.greeter.Answer(msg, from, time.Now())
+	if a.Reply != nil {
+		b.transmit(a.Reply, from)
+	}
+	if a.Call {
+		select {
+		case g.guests <- guest{a.Carrier, from, a.ClockBehind}:
+		default: // it asks again
+		}
+	}
+	if a.Unknown {
+		select {
+		case g.strangers <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// know tells the greeter which carriers there are.
+func (g *Gateway) know(robots []RobotPeer) {
+	var keys []Key
+	for _, r := range robots {
+		keys = append(keys, r.Keys...)
+	}
+	g.known.Set(keys)
+	if len(keys) <= knowAtOnce {
+		g.known.Work(len(keys))
+	}
+}
+
+// welcome calls the carriers that said hello.
+func (g *Gateway) welcome(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case h := <-g.guests:
+			g.call(h, time.Now())
+		}
+	}
+}
+
+// call starts a handshake with a carrier. One that is heard keeps its keys until
+// there are new ones, unless that came to nothing a moment ago.
+func (g *Gateway) call(h guest, now time.Time) {
+	g.mu.Lock()
+	l := g.byPeer[g.wg.dev.LookupPeer(device.NoisePublicKey(h.key))]
+	if l == nil { // it has just gone
+		g.mu.Unlock()
+		return
+	}
+	expire := !l.hearing.Live(now) || now.Sub(l.called) < callAgain
+	l.called = now
+	if h.clockBehind {
+		l.clockBehind++
+		g.cfg.Log.Warn("A robot's clock is behind what it was, so that WireGuard refuses its handshakes. Starting one from here.",
+			"robot", l.peer.name, "carrier", l.carrier)
+	}
+	g.mu.Unlock()
+	g.wg.handshake(h.key, h.at, expire)
+}
+
+// getToKnow computes what it takes to verify the hellos of many robots, when one
+// came from a carrier that is not known yet. It takes half of one CPU at most.
+func (g *Gateway) getToKnow(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-g.strangers:
+		}
+		for left := 1; left > 0; {
+			began := time.Now()
+			left = g.known.Work(knowSlice)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(time.Since(began)):
+			}
+		}
+	}
+}
+
+// replayed takes note of a carrier whose handshake WireGuard refused for its time.
+func (g *Gateway) replayed(from *device.Peer) {
+	g.mu.Lock()
+	l := g.byPeer[from]
+	g.mu.Unlock()
+	if l != nil {
+		g.known.Refused(l.key, time.Now())
+	}
+}
+
+// has reports whether at is a candidate.
+func (c *candidates) has(at netip.AddrPort) bool {
+	return slices.ContainsFunc(c.all, func(x candidate) bool { return x.at == at })
+}
+
+// use makes at the one in use, since the gateway is known to be there.
+func (c *candidates) use(at netip.AddrPort) {
+	if c.used != at {
+		c.used = at
+		c.tries = 0
+	}
+}
+
+// greet returns where a hello goes: to the candidate in use, unless it does not
+// answer and another one does.
+func (c *candidates) greet() netip.AddrPort {
+	to := c.used
+	for _, x := range c.all {
+		switch {
+		case !x.reached || !x.answered:
+		case x.at == c.used:
+			return x.at
+		case to == c.used:
+			to = x.at
+		}
+	}
+	return to
 }

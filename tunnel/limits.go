@@ -47,10 +47,6 @@ const (
 	// flood of forged sources cannot grow it.
 	endpointCache = 4096
 
-	// stunPerSecond bounds the answers to STUN binding requests, which anybody
-	// may send.
-	stunPerSecond = 50
-
 	// hostBuffer is the room of one packet, in bytes, on its way from and to the
 	// TUN device: what GSO splits has the kernel's MTU, which may be another than
 	// ours for a moment, and the library writes beyond less; GRO appends to the
@@ -77,6 +73,23 @@ const (
 	// calledFor is how long a carrier that was called has to answer: as long as
 	// WireGuard itself repeats a handshake, and some more.
 	calledFor = 2 * time.Minute
+
+	// guestsWaiting bounds the carriers that said hello and are to be called; the
+	// greeter lets 1,000 pass in a second.
+	guestsWaiting = 1024
+	// callAgain: a second hello within this time says that the call came to nothing.
+	callAgain = 10 * time.Second
+	// calledPoll is how often the robot looks whether the gateway's call came.
+	calledPoll = 50 * time.Millisecond
+	// lookInterval is how often a robot looks for new sessions where all is well.
+	lookInterval = 10 * time.Second
+	// knowAtOnce is how many carriers a gateway gets to know when it is told of
+	// them, 50 us each; with more it waits until one says hello.
+	knowAtOnce = 256
+	// knowSlice is how many at a time then, some 3 ms.
+	knowSlice = 64
+	// clockSet is how far the wall clock must be set forward to be believed again.
+	clockSet = time.Second
 
 	// upkeepInterval is how often counters are rolled and latent errors judged.
 	upkeepInterval = 250 * time.Millisecond

@@ -8,6 +8,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/device"
 
+	"github.com/fogplr/fogplr/hello"
 	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/replicate"
 )
@@ -113,7 +114,7 @@ func (r *Robot) startCarrier(c Carrier, deadline time.Duration) (*carrier, error
 	name := "fogplr-" + c.Interface
 	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port}, false, r.greeted)
 	wg, err := newWireguard(name, c.Key, 0, newMemTUN(name, r.cfg.frameMTU(), q, r.in.deliver), b,
-		func(*device.Peer) {}, r.cfg.Log)
+		complaints{}, r.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +140,8 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 				l = p.addLink(c.Slot, c.Interface, replicate.MakeAddress(r.self, uint8(c.Slot)), replicate.MakeAddress(p.node, uint8(c.Slot)))
 				l.key = gateways[i].Key
 				l.machine = path.New(path.DefaultConfig(), now)
+				secret, _ := hello.CarrierSecret(c.Key, l.key) // without one, WireGuard cannot work either
+				l.caller = hello.NewCaller(secret)
 				l.ways.searching = true
 			}
 			if !slices.Equal(l.ways.configured, gateways[i].Endpoints) {
@@ -170,6 +173,7 @@ func (g *Gateway) Configure(cfg GatewayConfig) error {
 		return err
 	}
 	leaving, arriving := g.link(peers, cfg.Robots)
+	g.know(cfg.Robots)
 	g.admit(peers, []*queue{g.queue})
 	var keys []Key
 	for _, l := range leaving {

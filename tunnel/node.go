@@ -47,6 +47,7 @@ type node struct {
 	mu sync.Mutex // guards the part of link that says so
 	// peers change under inward.mu and node.mu; either is enough to read them.
 	peers []*peer
+	clock wallClock // guarded by mu
 }
 
 func newNode(cfg Common, host tun.Device) *node {
@@ -58,6 +59,9 @@ func newNode(cfg Common, host tun.Device) *node {
 	n.in = newInward(host, own, cfg.Log, n.start)
 	n.out = &outward{host: host, own: own, pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {}}
 	n.out.roster.Store(&roster{})
+	if told := n.clock.warning(n.start); told != "" {
+		cfg.Log.Warn(told)
+	}
 	return n
 }
 
@@ -182,6 +186,9 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.In = n.in.counters
+	if told := n.clock.warning(now); told != "" {
+		s.Warnings = append(s.Warnings, told)
+	}
 	if s.In.BadVersion > 0 {
 		s.Warnings = append(s.Warnings, "A peer sends frames of another version, which cannot be read. Install the same fogplr on robots and gateways.")
 	}
@@ -201,6 +208,8 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 				TxFrames: l.txFrames.Load(), RxFrames: l.rxFrames, TxDropped: l.txDropped.Load(),
 				LatentErrors: p.latent.Errors(l.slot), Latent: p.latent.Latent().Has(l.slot),
 			}
+			st.ClockBehind = l.clockBehind
+			s.ClockBehind += l.clockBehind
 			describe(l, &st)
 			ps.Paths = append(ps.Paths, st)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fogplr/fogplr/hello"
 	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/replicate"
 )
@@ -61,9 +62,14 @@ type link struct {
 
 	// Guarded by node.mu.
 	machine *path.Machine // robot only
+	caller  *hello.Caller // robot only
 	ways    candidates    // robot only
 	hearing path.Hearing  // gateway only
 	live    bool          // gateway only: whether it was when last looked at
+	called  time.Time     // gateway only: when a hello of it last made us start a handshake
+	// clockBehind counts the handshakes that the gateway had to start since the
+	// robot's clock was behind what it was.
+	clockBehind uint64
 
 	// expired is when the device's last handshake before the last Expire was
 	// (nanoseconds since 1970). The prober only.

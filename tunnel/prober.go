@@ -62,6 +62,8 @@ type deed struct {
 	to     netip.AddrPort
 	turned bool             // to is another address than before: a handshake at once
 	ask    []netip.AddrPort // where STUN requests go
+	hello  []byte           // asks the gateway for a handshake
+	greet  netip.AddrPort   // where that goes
 }
 
 // poll asks a path what to do.
@@ -84,11 +86,13 @@ func (r *Robot) poll(l *link) deed {
 		r.cfg.Log.Warn("Path down.", "carrier", l.carrier, "gateway", l.peer.name, "stage", l.machine.Snapshot(now).Stage.String())
 	}
 	l.ways.up(up)
-	if up {
-		return do
-	}
-	if do.Handshake {
+	if do.Handshake && !up {
 		l.ways.tries++
+		l.caller.Handshake(now)
+	}
+	called := r.pollCaller(l, &do)
+	if up || called {
+		return do
 	}
 	if do.Stun {
 		do.ask = l.ways.ask(now)
@@ -100,6 +104,21 @@ func (r *Robot) poll(l *link) deed {
 	do.turned = turned
 	do.to = l.ways.used
 	return do
+}
+
+// pollCaller asks whether to ask the gateway for a handshake. It reports whether
+// the gateway is about to start one.
+func (r *Robot) pollCaller(l *link, do *deed) (called bool) {
+	var again time.Time
+	do.hello, again = l.caller.Poll(do.now)
+	do.greet = l.ways.greet()
+	if called = !l.caller.Called(do.now).IsZero(); called {
+		again = do.now.Add(calledPoll)
+	}
+	if !again.IsZero() && again.Before(do.next) {
+		do.next = again
+	}
+	return called
 }
 
 // act does it.
@@ -116,10 +135,10 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 		r.sendControl(c.wg.queue, l, replicate.Probe, m[:], do.now)
 	}
 	for _, at := range do.ask {
-		to := newEndpoint(at)
-		if s := c.wg.bind.socketFor(to); s != nil {
-			s.transmit([][]byte{r.hello}, to)
-		}
+		c.wg.bind.transmit(r.plain, at)
+	}
+	if do.hello != nil && do.greet.IsValid() {
+		c.wg.bind.transmit(do.hello, do.greet)
 	}
 }
 
@@ -130,22 +149,30 @@ func (r *Robot) lossIn(l *link) float64 {
 	return l.loss.Share()
 }
 
-// noteSessions tells the machines of paths that are not up whether the device
-// has keys to send with: from a handshake later than the last Expire.
+// noteSessions tells the machines and callers of paths whether the device has keys
+// to send with: from a handshake later than the last Expire. That is urgent where
+// a path is not up or a gateway is calling.
 func (r *Robot) noteSessions(c *carrier) {
 	r.mu.Lock()
-	down := slices.ContainsFunc(c.links, func(l *link) bool { return !l.machine.Up() })
+	now := time.Now()
+	urgent := slices.ContainsFunc(c.links, func(l *link) bool { return !l.machine.Up() || !l.caller.Called(now).IsZero() })
+	recent := !c.looked.IsZero() && now.Sub(c.looked) < lookInterval
 	r.mu.Unlock()
-	if !down {
+	if !urgent && recent {
 		return
 	}
 	sessions := c.wg.sessions()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
+	now = time.Now()
+	c.looked = now
 	for _, l := range c.links {
-		if sessions[l.key].handshake != l.expired {
+		stamp := sessions[l.key].handshake
+		if stamp == l.expired {
+			stamp = 0
+		} else if urgent {
 			l.machine.Session(now)
 		}
+		r.noteSession(l, stamp, now)
 	}
 }

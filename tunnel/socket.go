@@ -17,6 +17,8 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
+
+	"github.com/fogplr/fogplr/hello"
 )
 
 // socketError is what went wrong last, for status.
@@ -177,7 +179,7 @@ func (s *socket) receive(bufs [][]byte, sizes []int, eps []conn.Endpoint, stun f
 			s.off += len(d)
 			bytes += len(d)
 			eps[n] = from
-			if isSTUN(d) {
+			if hello.IsSTUN(d) {
 				sizes[n] = 0
 				stun(d, from.addr)
 				continue

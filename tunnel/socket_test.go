@@ -198,45 +198,6 @@ func TestEndpointsAreShared(t *testing.T) {
 	}
 }
 
-func TestSTUN(t *testing.T) {
-	req, id, err := stunRequest()
-	if err != nil || !isSTUN(req) {
-		t.Fatalf("request %x: %v", req, err)
-	}
-	for _, from := range []string{"192.0.2.1:4000", "[2001:db8::1]:4000"} {
-		a := stunAnswer(req, netip.MustParseAddrPort(from))
-		if a == nil || !isSTUN(a) {
-			t.Fatalf("no answer to %s", from)
-		}
-		if len(a) > len(req) {
-			t.Errorf("the answer to %s has %d bytes, the request %d: it amplifies", from, len(a), len(req))
-		}
-		if got, ok := stunTransaction(a); !ok || got != id {
-			t.Errorf("answer's transaction %x, want %x", got, id)
-		}
-		if stunAnswer(a, netip.MustParseAddrPort(from)) != nil {
-			t.Error("an answer was answered")
-		}
-	}
-	if isSTUN(append([]byte{1, 0, 0, 0}, make([]byte, 144)...)) {
-		t.Error("a handshake initiation was taken for STUN")
-	}
-}
-
-func FuzzSTUN(f *testing.F) {
-	req, _, _ := stunRequest()
-	f.Add(req)
-	f.Fuzz(func(t *testing.T, msg []byte) {
-		if !isSTUN(msg) {
-			return
-		}
-		if a := stunAnswer(msg, netip.MustParseAddrPort("[2001:db8::1]:4000")); len(a) > len(msg) {
-			t.Fatalf("%d bytes answer %d", len(a), len(msg))
-		}
-		stunTransaction(msg)
-	})
-}
-
 func TestRateLimit(t *testing.T) {
 	var r rateLimit
 	now := time.Unix(1000, 0)

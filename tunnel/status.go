@@ -15,6 +15,8 @@ type Status struct {
 	// Ready is true when the node can do its work: a robot with a path up to
 	// every gateway, a gateway with its socket open.
 	Ready bool `json:"ready"`
+	// ClockBehind is the sum over all paths of what they count under that name.
+	ClockBehind uint64 `json:"clock_behind"`
 	// Warnings are plain sentences: what is wrong, what it means, what to do.
 	Warnings []string        `json:"warnings,omitempty"`
 	Carriers []CarrierStatus `json:"carriers,omitempty"` // robot only
@@ -88,6 +90,9 @@ type PathStatus struct {
 	// twins' went on (IEEE 802.1CB, 7.4.4).
 	LatentErrors uint64 `json:"latent_errors"`
 	Latent       bool   `json:"latent"` // true while it lasts
+	// ClockBehind counts the handshakes that the gateway started, since it refused
+	// the robot's: their time stamps were not later than earlier ones.
+	ClockBehind uint64 `json:"clock_behind"`
 }
 
 // OutCounters count inner packets read from the TUN device.

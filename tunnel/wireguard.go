@@ -26,12 +26,20 @@ type wireguard struct {
 	log   *slog.Logger
 }
 
-// newWireguard brings a device without peers up. refused is called when an authenticated
-// frame claims an Address that is not its peer's.
-func newWireguard(name string, key Key, port uint16, t *memTUN, b *bind, refused func(*device.Peer), log *slog.Logger) (*wireguard, error) {
+// complaints are called when the device refuses something of a peer's; nil ones
+// are not.
+type complaints struct {
+	// disallowed: an authenticated frame claims an Address that is not its peer's.
+	disallowed func(*device.Peer)
+	// replayed: a handshake is not later than an earlier one, by its time stamp.
+	replayed func(*device.Peer)
+}
+
+// newWireguard brings a device without peers up.
+func newWireguard(name string, key Key, port uint16, t *memTUN, b *bind, to complaints, log *slog.Logger) (*wireguard, error) {
 	w := &wireguard{name: name, bind: b, queue: t.queue, log: log}
 	t.sending, t.receiving = b.sending, b.receiving
-	w.dev = device.NewDevice(t, b, w.logger(refused))
+	w.dev = device.NewDevice(t, b, w.logger(to))
 	err := w.dev.IpcSet(fmt.Sprintf("private_key=%s\nlisten_port=%d\n", hex.EncodeToString(key[:]), port))
 	if err != nil {
 		w.dev.Close()
@@ -69,16 +77,24 @@ func (w *wireguard) remove(keys ...Key) {
 	}
 }
 
-// logger adapts wireguard-go's log. Of its verbose lines only one matters here;
+// logger adapts wireguard-go's log. Of its verbose lines only two matter here;
 // its errors are rare, but a peer can provoke some, so they are limited.
-func (w *wireguard) logger(refused func(*device.Peer)) *device.Logger {
+func (w *wireguard) logger(to complaints) *device.Logger {
 	limit := new(rateLimit)
 	return &device.Logger{
 		Verbosef: func(format string, args ...any) {
-			if format == disallowedSource && len(args) == 1 {
-				if p, ok := args[0].(*device.Peer); ok {
-					refused(p)
-				}
+			var tell func(*device.Peer)
+			switch format {
+			case disallowedSource:
+				tell = to.disallowed
+			case replayedHandshake:
+				tell = to.replayed
+			}
+			if tell == nil || len(args) == 0 {
+				return
+			}
+			if p, ok := args[0].(*device.Peer); ok {
+				tell(p)
 			}
 		},
 		Errorf: func(format string, args ...any) {
@@ -89,9 +105,13 @@ func (w *wireguard) logger(refused func(*device.Peer)) *device.Logger {
 	}
 }
 
-// disallowedSource is how wireguard-go says that a peer sent from an address
-// that is not among its allowed ones; a test holds it against the library.
-const disallowedSource = "IPv4 packet with disallowed source address from %v"
+// How wireguard-go says that a peer sent from an address that is not among its
+// allowed ones, and that a handshake is not later than the last one; tests hold
+// them against the library.
+const (
+	disallowedSource  = "IPv4 packet with disallowed source address from %v"
+	replayedHandshake = "%v - ConsumeMessageInitiation: handshake replay @ %v"
+)
 
 // close stops the device and waits for its goroutines.
 func (w *wireguard) close() {
