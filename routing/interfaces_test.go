@@ -147,3 +147,46 @@ func TestKernelInterfaces(t *testing.T) {
 		}
 	}
 }
+
+// TestVLANs: two VLANs of one Ethernet interface, which has no address itself,
+// are two carriers with different gateways.
+func TestVLANs(t *testing.T) {
+	v := world()
+	v.ether(2, "eth0")
+	v.ether(5, "eth0.7", "10.7.0.5/24")
+	v.ether(6, "eth0.471", "10.71.0.5/24")
+	for _, name := range []string{"eth0", "eth0.7", "eth0.471"} {
+		v.modify(name, func(l *link) {
+			l.encap, l.mac, l.carrier = "ether", "02:00:00:00:00:07", true
+			if l.index == 2 {
+				l.parent = "0000:02:00.0"
+			} else {
+				l.kind, l.lower = "vlan", 2
+			}
+		})
+	}
+	v.route(unix.RT_TABLE_MAIN, "default", "10.7.0.1", 5, 100)
+	v.route(300, "default", "10.71.0.1", 6, 0)
+	m, _ := manage(t, newFake(v))
+	all, err := m.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chosen []Want
+	for _, i := range all {
+		if i.Excluded == "" && i.Leads && i.Up {
+			chosen = append(chosen, carrier(i.Name, len(chosen), gw1))
+			if i.Kind != "vlan" || i.MAC != "02:00:00:00:00:07" {
+				t.Errorf("%+v", i)
+			}
+		}
+	}
+	if len(chosen) != 2 {
+		t.Fatalf("chosen %+v of %+v", chosen, all)
+	}
+	c := apply(t, m, chosen)
+	usable4(t, c)
+	if c[0].Table != 0 || c[1].Table != TableBase+1 {
+		t.Errorf("%+v", c)
+	}
+}
