@@ -95,19 +95,27 @@ func (c envCmd) configFile() (string, error) {
 	if c.Config != "" {
 		return string(c.Config), nil
 	}
-	var there []string
-	for _, file := range []string{robotConfig, gatewayConfig} {
-		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			there = append(there, file)
-		}
-	}
+	there := defaultConfigs()
 	switch len(there) {
 	case 0:
 		return "", usageError{fmt.Errorf("there is neither %s nor %s: name the configuration with --config FILE, or write one with `fogplr init`", robotConfig, gatewayConfig)}
 	case 1:
 		return there[0], nil
 	}
-	return "", usageError{fmt.Errorf("there are both %s and %s: say with --config which one is meant", robotConfig, gatewayConfig)}
+	return "", errBothConfigs
+}
+
+var errBothConfigs = usageError{fmt.Errorf("there are both %s and %s: say with --config which one is meant", robotConfig, gatewayConfig)}
+
+// defaultConfigs returns those of the default configurations that are there.
+func defaultConfigs() []string {
+	var there []string
+	for _, file := range []string{robotConfig, gatewayConfig} {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			there = append(there, file)
+		}
+	}
+	return there
 }
 
 // profileDir returns a folder that this user can write to and that stays when

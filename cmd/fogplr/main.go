@@ -34,6 +34,7 @@ type commands struct {
 	Gateway gatewayCmd `cmd:"" help:"Run a gateway's daemon."`
 	Init    initCmd    `cmd:"" help:"Write a commented configuration and a key; print the block for the other side."`
 	Status  statusCmd  `cmd:"" help:"Show every path with its state, latency and loss."`
+	Check   checkCmd   `cmd:"" help:"Say what on this machine keeps the node from working, and how to repair it."`
 	Env     envCmd     `cmd:"" help:"Point ROS 2 at the overlay: eval \"$$(fogplr env)\"."`
 	Keygen  keygenCmd  `cmd:"" help:"Print a new private key."`
 	Pubkey  pubkeyCmd  `cmd:"" help:"Read a private key from standard input and print the public key."`

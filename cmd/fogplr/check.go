@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fogplr/fogplr/internal/check"
+)
+
+type checkCmd struct {
+	Config fileName `placeholder:"FILE" help:"Configuration of this robot or gateway (/etc/fogplr/robot.toml or gateway.toml)."`
+}
+
+// Run ends with exitFailed when something will not work. A configuration that is
+// wrong or missing is a finding like others.
+func (c checkCmd) Run(a *app) error {
+	file := string(c.Config)
+	if there := defaultConfigs(); file == "" && len(there) == 1 {
+		file = there[0]
+	} else if file == "" && len(there) > 1 {
+		return errBothConfigs
+	}
+	r := check.Judge(check.Local(version, built()).Gather(context.Background(), file))
+	if err := a.print(r, func(w io.Writer) { checkText(w, &r) }); err != nil {
+		return err
+	}
+	if r.Level == check.Fails {
+		return failure{}
+	}
+	return nil
+}
+
+// built is when this program was made, or else put here; the zero time when
+// neither can be told.
+func built() time.Time {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if t, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil {
+				return t
+			}
+		}
+	}
+	if file, err := os.Executable(); err == nil {
+		if info, err := os.Stat(file); err == nil {
+			return info.ModTime()
+		}
+	}
+	return time.Time{}
+}
+
+// checkText prints r for people: what belongs together stands together.
+func checkText(w io.Writer, r *check.Report) {
+	head := "no configuration"
+	if r.Config != "" {
+		head = r.Config
+	}
+	if r.Name != "" {
+		head = fmt.Sprintf("%s %s (%s)", r.Role, r.Name, head)
+	}
+	if r.Running {
+		head += ", running"
+	}
+	if len(r.Findings) == 0 {
+		paragraph(w, printable(head)+": all is well.")
+		return
+	}
+	paragraph(w, printable(head)+": "+tally(r.Findings)+".")
+	var areas []string
+	for _, f := range r.Findings {
+		if a := area(f); !slices.Contains(areas, a) {
+			areas = append(areas, a)
+		}
+	}
+	for _, a := range areas {
+		fmt.Fprintln(w)
+		for _, f := range r.Findings {
+			if area(f) != a {
+				continue
+			}
+			paragraph(w, fmt.Sprintf("%s: %s: %s", f.Level, f.ID, printable(f.Text)))
+			if f.Repair != "" {
+				fmt.Fprintln(w, "  repair:", printable(f.Repair)) // never broken, to be copied
+			}
+		}
+	}
+}
+
+func area(f check.Finding) string {
+	a, _, _ := strings.Cut(f.ID, ".")
+	return a
+}
+
+// tally counts the findings of each level, the worst first.
+func tally(findings []check.Finding) string {
+	var words []string
+	for level := check.Fails; level > check.OK; level-- {
+		n := 0
+		for _, f := range findings {
+			if f.Level == level {
+				n++
+			}
+		}
+		switch {
+		case n == 1:
+			words = append(words, fmt.Sprint("1 ", level))
+		case n > 0 && level == check.Fails:
+			words = append(words, fmt.Sprint(n, " fail"))
+		case n > 0:
+			words = append(words, fmt.Sprint(n, " ", level, "s"))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fogplr/fogplr/internal/check"
+)
+
+func TestCheckText(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    check.Report
+		want string
+	}{
+		{"well", check.Report{Role: "robot", Name: "stretch", Config: "/etc/fogplr/robot.toml", Running: true},
+			"robot stretch (/etc/fogplr/robot.toml), running: all is well.\n"},
+		{"no file", check.Report{Findings: []check.Finding{{ID: "a.b", Level: check.Note, Text: "One."}, {ID: "a.c", Level: check.Note, Text: "Two."}}},
+			"no configuration: 2 notes.\n\nnote: a.b: One.\nnote: a.c: Two.\n"},
+		{"groups", check.Report{Config: "g.toml", Findings: []check.Finding{
+			{ID: "kernel.tun", Level: check.Fails, Text: "There is no TUN device, and this sentence is longer than a line of a terminal.", Repair: "modprobe tun"},
+			{ID: "carrier.mtu", Level: check.Warning, Text: "Small\x1b[31m."},
+			{ID: "kernel.udp", Level: check.Fails, Text: "No UDP.", Repair: "a command that is so long that it would not fit into one line of a terminal of eighty columns"},
+		}}, "g.toml: 2 fail, 1 warning.\n" +
+			"\nfails: kernel.tun: There is no TUN device, and this sentence is longer than a\n  line of a terminal.\n  repair: modprobe tun\n" +
+			"fails: kernel.udp: No UDP.\n  repair: a command that is so long that it would not fit into one line of a terminal of eighty columns\n" +
+			"\nwarning: carrier.mtu: Small?[31m.\n"},
+	} {
+		var b strings.Builder
+		checkText(&b, &c.r)
+		if b.String() != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, b.String(), c.want)
+		}
+	}
+}
+
+// The time that stands for the program's making is one at which it was there.
+func TestBuilt(t *testing.T) {
+	info, err := os.Stat(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := built(); b.IsZero() || b.After(info.ModTime().Add(time.Second)) {
+		t.Errorf("built %v, the file is of %v", b, info.ModTime())
+	}
+}

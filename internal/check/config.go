@@ -1,0 +1,33 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/fogplr/fogplr/internal/shell"
+)
+
+// judgeConfig looks at the configuration and the private key.
+func judgeConfig(f *Facts) []Finding {
+	c := &f.Config
+	if c.File == "" {
+		return []Finding{{ID: "config.missing", Level: Fails, Repair: "fogplr init robot",
+			Text: "There is neither /etc/fogplr/robot.toml nor /etc/fogplr/gateway.toml, so no node can start here, and this check looks at the machine alone. Write one with `fogplr init robot` or `fogplr init gateway`, or name another with --config."}}
+	}
+	var out []Finding
+	for _, p := range c.Problems {
+		out = append(out, Finding{ID: "config.file", Level: Fails, Text: "The daemon refuses its configuration: " + p + "."})
+	}
+	for _, p := range c.KeyProblems {
+		out = append(out, Finding{ID: "config.key", Level: Fails, Text: "The daemon refuses its key: " + p + "."})
+	}
+	if c.KeyWarning != "" {
+		out = append(out, Finding{ID: "config.key_mode", Level: Warning, Text: c.KeyWarning, Repair: "chmod 600 " + shell.Quote(c.Node.PrivateKeyFile)})
+	}
+	if c.Warning != "" {
+		out = append(out, Finding{ID: "config.peers", Level: Warning, Text: c.Warning})
+	}
+	return out
+}
+
+// systemctl is the command for the node's unit.
+func (f *Facts) systemctl(verb string) string { return fmt.Sprintf("systemctl %s %s", verb, f.unit()) }

@@ -1,0 +1,85 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fogplr/fogplr/tunnel"
+)
+
+// judgeDaemon passes on what the daemon says of itself.
+func judgeDaemon(f *Facts) []Finding {
+	d := f.Daemon
+	if d.Status == nil {
+		return f.silent()
+	}
+	var out []Finding
+	for _, w := range d.Status.Warnings {
+		out = append(out, Finding{ID: "daemon.warning", Level: Warning, Text: w})
+	}
+	if d.Version != "" && d.Status.Version != d.Version {
+		out = append(out, Finding{ID: "daemon.version", Level: Note, Repair: f.systemctl("restart"),
+			Text: fmt.Sprintf("The daemon that runs is version %s, this program is %s: the new one is used after a restart.", d.Status.Version, d.Version)})
+	}
+	return append(out, paths(d.Status)...)
+}
+
+// silent is about a daemon that should answer.
+func (f *Facts) silent() []Finding {
+	d := f.Daemon
+	switch {
+	case d.Forbidden:
+		return []Finding{{ID: "daemon.forbidden", Level: Note, Repair: f.sudo(),
+			Text: "fogplr runs, but this user may not ask it how it is: use root, or add the user to the group fogplr."}}
+	case d.Silent != "":
+		return []Finding{{ID: "daemon.silent", Level: Fails, Repair: f.systemctl("restart"), Text: d.Silent + "."}}
+	case f.running():
+		return []Finding{{ID: "daemon.silent", Level: Warning, Repair: "fogplr status",
+			Text: fmt.Sprintf("Some program has %s open, most likely a fogplr daemon, but nobody answers at %s: it runs with another configuration, or is just starting.",
+				f.Config.Node.Interface, f.Config.Node.ControlSocket)}}
+	}
+	return nil
+}
+
+// paths says once what each hint of the status is about.
+func paths(s *tunnel.Status) []Finding {
+	unusable := map[string]bool{} // which judgeCarriers tells
+	for _, c := range s.Carriers {
+		unusable[c.Interface] = c.Problem != ""
+	}
+	var hints []string
+	about := map[string][]string{}
+	up := 0
+	for _, peer := range s.Peers {
+		for i := range peer.Paths {
+			p := &peer.Paths[i]
+			if p.Up {
+				up++
+			}
+			if p.Up || p.Hint == "" || p.Stage == "starting" || unusable[p.Carrier] {
+				continue
+			}
+			if about[p.Hint] == nil {
+				hints = append(hints, p.Hint)
+			}
+			about[p.Hint] = append(about[p.Hint], p.Carrier+" to "+peer.Name)
+		}
+	}
+	level := Warning
+	if s.Role == "robot" && up == 0 {
+		level = Fails
+	}
+	if s.Role == "gateway" {
+		level = Note // robots come and go
+	}
+	var out []Finding
+	for _, h := range hints {
+		list, more := about[h], ""
+		if n := len(list) - namesShown; n > 0 {
+			list, more = slices.Clone(list[:namesShown]), fmt.Sprintf(" and %d more", n)
+		}
+		out = append(out, Finding{ID: "daemon.path", Level: level, Text: "Not up: " + strings.Join(list, ", ") + more + ". " + h})
+	}
+	return out
+}
