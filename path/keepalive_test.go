@@ -55,7 +55,7 @@ func TestKeepaliveLearns(t *testing.T) {
 		{30 * sec, false, 5 * sec, 55 * sec, 25 * sec, 1},
 		{20 * sec, false, 5 * sec, 55 * sec, 15 * sec, 1},
 		{20 * sec, true, 5 * sec, 55 * sec, 15 * sec, 2},
-		{3 * sec, false, 5 * sec, 55 * sec, 5 * sec, 100}, // what can be done is done
+		{3 * sec, false, 5 * sec, 55 * sec, 5 * sec, 100},  // what can be done is done
 		{41 * sec, false, 10 * sec, 42 * sec, 25 * sec, 1}, // 40 s would be too close
 	} {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -134,6 +134,28 @@ const (
 	sizesRemembered = 16
 )
 
+// Throttle. Shares are of 1.
+const (
+	loadInterval     = time.Second            // least length of a Load that a Machine makes
+	throttleShortest = 500 * time.Millisecond // a policer's burst counts for too much in less
+	throttleLongest  = 30 * time.Second       // the load was not the same all the time
+	throttleLoads    = 64                     // that are remembered: a minute of traffic
+	throttleRecent   = 16                     // of each kind that count, so that the rate is followed
+	throttleLeast    = 8                      // of each kind that are needed
+	throttleFrames   = 20                     // in a load that can be called lossy
+	throttleLoss     = 0.08                   // loss that makes one so, and by which heavy and light must differ
+	throttleLight    = 100                    // frames under light load that are needed
+	throttleMost     = 0.8                    // of heavy loads must be lossy, of light ones must not
+	throttleMargin   = 0.15                   // between the limit and heavy or light
+	throttleSpread   = 0.15                   // of the limit: between the quartiles of what heavy loads delivered
+	throttleVaried   = 1.25                   // by which heavy loads must differ to show that nothing more comes through
+	throttleFlat     = 1.08                   // which is this little more
+	throttleEdges    = 4                      // or else so many changes between light and heavy: chance makes one or two
+	throttleOver     = 1.3                    // of the limit, delivered without loss, speaks against it
+	throttleAgainst  = 3                      // loads that do so end it
+	throttleFor      = 10 * time.Minute       // without evidence end it as well
+)
+
 // Hearing (gateway side).
 const (
 	hearingFactor = 3                 // announced intervals of silence before a robot's carrier is not live
