@@ -18,13 +18,14 @@ type window struct {
 	limit   int64
 	inside  atomic.Int64
 	left    atomic.Int64 // how many ever did
-	faded   atomic.Int64 // when, nanoseconds since 1970
+	start   time.Time
+	faded   atomic.Int64 // when, nanoseconds since start: the wall clock may go back
 	waiting atomic.Bool
 	wake    chan struct{}
 }
 
 func newWindow(limit int64) *window {
-	return &window{limit: limit, wake: make(chan struct{}, 1)}
+	return &window{limit: limit, start: time.Now(), wake: make(chan struct{}, 1)}
 }
 
 // admit waits until there is room.
@@ -49,8 +50,8 @@ func (w *window) admit() {
 
 // fade lets the count forget an eighth a second.
 func (w *window) fade(now time.Time) {
-	at := w.faded.Load()
-	if now.UnixNano()-at >= int64(time.Second) && w.faded.CompareAndSwap(at, now.UnixNano()) {
+	at, since := w.faded.Load(), int64(now.Sub(w.start))
+	if since-at >= int64(time.Second) && w.faded.CompareAndSwap(at, since) {
 		w.inside.Add(-w.inside.Load() / 8)
 	}
 }

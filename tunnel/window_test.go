@@ -59,7 +59,7 @@ func TestWindowAllocatesNothingWhileOpen(t *testing.T) {
 // bit by bit.
 func TestWindowFades(t *testing.T) {
 	w := newWindow(1000)
-	now := time.Unix(1000, 0)
+	now := w.start
 	for range 3600 {
 		now = now.Add(time.Second)
 		w.fade(now)
