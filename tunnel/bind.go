@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,13 +15,13 @@ import (
 
 // bind is the outer side of one WireGuard device: a conn.Bind. A robot's bind
 // belongs to a carrier and has sockets only while attached to its interface; a
-// gateway's opens them once on its port. wireguard-go never sees the
-// difference: without a socket, what it sends is dropped, and its receivers
-// wait.
+// gateway's opens them once on its ports, and answers each peer from the address
+// and port that it last sent to. wireguard-go never sees the difference: without
+// a socket, what it sends is dropped, and its receivers wait.
 type bind struct {
 	stats socketStats
 	// stun takes STUN messages. Set before the device comes up.
-	stun func(b *bind, msg []byte, from netip.AddrPort)
+	stun func(b *bind, msg []byte, from *endpoint)
 	// fixed is true for a gateway: Open itself opens the sockets.
 	fixed   bool
 	options socketOptions
@@ -30,8 +29,24 @@ type bind struct {
 	// other ends.
 	sending, receiving *window
 
+	ports []*port // the main one first; a robot has no other
+}
+
+// port is the sockets on one UDP port, one for each address family.
+type port struct {
 	v4, v6 family
 }
+
+func newPort() *port {
+	p := new(port)
+	for _, f := range p.families() {
+		f.changed.L = &f.mu
+	}
+	p.v4.network, p.v6.network = "udp4", "udp6"
+	return p
+}
+
+func (p *port) families() [2]*family { return [2]*family{&p.v4, &p.v6} }
 
 // family is the socket of one address family, which may come and go.
 type family struct {
@@ -42,53 +57,67 @@ type family struct {
 	open    bool // between Open and Close
 }
 
-func newBind(o socketOptions, fixed bool, stun func(*bind, []byte, netip.AddrPort)) *bind {
+// newBind makes a gateway's bind if fixed, else a carrier's.
+func newBind(o socketOptions, fixed bool, stun func(*bind, []byte, *endpoint)) *bind {
+	o.answering = fixed
 	b := &bind{
 		options: o, fixed: fixed, stun: stun,
 		sending: newWindow(sendingFrames), receiving: newWindow(receivingFrames),
 	}
-	b.v4.network, b.v6.network = "udp4", "udp6"
-	b.v4.changed.L, b.v6.changed.L = &b.v4.mu, &b.v6.mu
+	for range 1 + len(o.morePorts) {
+		b.ports = append(b.ports, newPort())
+	}
 	return b
 }
 
-// Open implements conn.Bind.
-func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
-	for _, f := range b.families() {
-		f.mu.Lock()
-		f.open = true
-		f.mu.Unlock()
+// Open implements conn.Bind. There is one receiver for each port and family.
+func (b *bind) Open(main uint16) ([]conn.ReceiveFunc, uint16, error) {
+	var receivers []conn.ReceiveFunc
+	for _, p := range b.ports {
+		for _, f := range p.families() {
+			f.mu.Lock()
+			f.open = true
+			f.mu.Unlock()
+			receivers = append(receivers, b.receiver(f))
+		}
 	}
 	if b.fixed {
-		b.options.port = port
+		b.options.port = main
 		if err := b.attach(""); err != nil {
 			return nil, 0, err
 		}
-		if port == 0 {
-			port = b.port()
+		if main == 0 {
+			main = b.port()
 		}
 	}
-	return []conn.ReceiveFunc{b.receiver(&b.v4), b.receiver(&b.v6)}, port, nil
+	return receivers, main, nil
 }
 
-func (b *bind) families() [2]*family { return [2]*family{&b.v4, &b.v6} }
-
-// attach opens fresh sockets, bound to that interface unless it is empty, in place
-// of any there are. A family that the
-// kernel does not have is left out; it is an error if no socket results.
+// attach opens fresh sockets, bound to that interface unless it is empty, in the
+// place of any there are. A family that the kernel does not have is left out; it
+// is an error if no socket results.
 func (b *bind) attach(device string) error {
+	if len(b.ports) > maxPorts {
+		return fmt.Errorf("%d UDP ports are more than %d", len(b.ports), maxPorts)
+	}
 	b.options.device = device
 	var errs []error
 	opened := 0
-	for _, f := range b.families() {
-		f.set(nil) // gives its port back
-		s, err := b.openSocket(f.network)
-		if err == nil {
-			opened++
-		} else if !errors.Is(err, unix.EAFNOSUPPORT) {
-			errs = append(errs, err)
+	for i, p := range b.ports {
+		o := b.options
+		if i > 0 {
+			o.port = o.morePorts[i-1]
 		}
-		f.set(s)
+		for _, f := range p.families() {
+			f.set(nil) // gives its port back
+			s, err := b.openSocket(f.network, o)
+			if err == nil {
+				opened++
+			} else if !errors.Is(err, unix.EAFNOSUPPORT) {
+				errs = append(errs, err)
+			}
+			f.set(s)
+		}
 	}
 	if opened == 0 || b.fixed && len(errs) > 0 {
 		b.detach()
@@ -99,26 +128,29 @@ func (b *bind) attach(device string) error {
 
 // openSocket opens one on the port asked for; if somebody else has that, a
 // robot takes any.
-func (b *bind) openSocket(network string) (*socket, error) {
-	s, err := openSocket(network, b.options, &b.stats)
+func (b *bind) openSocket(network string, o socketOptions) (*socket, error) {
+	s, err := openSocket(network, o, &b.stats)
 	if err != nil && !b.fixed && errors.Is(err, unix.EADDRINUSE) {
-		other := b.options
-		other.port = 0
-		return openSocket(network, other, &b.stats)
+		o.port = 0
+		return openSocket(network, o, &b.stats)
 	}
 	return s, err
 }
 
 // detach closes the sockets.
 func (b *bind) detach() {
-	b.v4.set(nil)
-	b.v6.set(nil)
+	for _, p := range b.ports {
+		for _, f := range p.families() {
+			f.set(nil)
+		}
+	}
 }
 
+// port returns the main one, 0 while there is no socket.
 func (b *bind) port() uint16 {
-	for _, f := range b.families() {
+	for _, f := range b.ports[0].families() {
 		if s := f.sock.Load(); s != nil {
-			return s.localPort()
+			return s.port
 		}
 	}
 	return 0
@@ -153,7 +185,7 @@ func (f *family) wait() *socket {
 }
 
 func (b *bind) receiver(f *family) conn.ReceiveFunc {
-	stun := func(msg []byte, from netip.AddrPort) { b.stun(b, msg, from) }
+	stun := func(msg []byte, from *endpoint) { b.stun(b, msg, from) }
 	given := new(givenFrames)
 	return func(bufs [][]byte, sizes []int, eps []conn.Endpoint) (int, error) {
 		for {
@@ -170,7 +202,7 @@ func (b *bind) receiver(f *family) conn.ReceiveFunc {
 			}
 			if !errors.Is(err, net.ErrClosed) {
 				b.stats.failed(err)
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(receivePause)
 			}
 		}
 	}
@@ -178,11 +210,13 @@ func (b *bind) receiver(f *family) conn.ReceiveFunc {
 
 // Close implements conn.Bind.
 func (b *bind) Close() error {
-	for _, f := range b.families() {
-		f.mu.Lock()
-		f.open = false
-		f.mu.Unlock()
-		f.set(nil)
+	for _, p := range b.ports {
+		for _, f := range p.families() {
+			f.mu.Lock()
+			f.open = false
+			f.mu.Unlock()
+			f.set(nil)
+		}
 	}
 	return nil
 }
@@ -215,18 +249,29 @@ func (b *bind) Send(bufs [][]byte, ep conn.Endpoint) error {
 }
 
 // transmit sends one datagram that is not WireGuard's.
-func (b *bind) transmit(d []byte, at netip.AddrPort) {
-	to := newEndpoint(at)
+func (b *bind) transmit(d []byte, to *endpoint) {
 	if s := b.socketFor(to); s != nil {
 		s.transmit([][]byte{d}, to)
 	}
 }
 
+// socketFor returns the socket on the port that the peer sent to, or on the main
+// one; nil if there is none of its family.
 func (b *bind) socketFor(to *endpoint) *socket {
-	if to.addr.Addr().Is4() {
-		return b.v4.sock.Load()
+	main := b.ports[0].socketFor(to)
+	for _, p := range b.ports[1:] {
+		if s := p.socketFor(to); s != nil && s.port == to.local.Port() {
+			return s
+		}
 	}
-	return b.v6.sock.Load()
+	return main
+}
+
+func (p *port) socketFor(to *endpoint) *socket {
+	if to.addr.Addr().Is4() {
+		return p.v4.sock.Load()
+	}
+	return p.v6.sock.Load()
 }
 
 // isTransport tells a WireGuard transport data message by its first octet.

@@ -4,16 +4,28 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"time"
 
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// endpoint is a remote UDP address. It never changes once made, so that one
-// object serves all packets from and to that address.
+// endpoint is a remote UDP address and, on a gateway, the own address and port
+// that it sent to: from there it is answered, since a NAT or a firewall on the
+// way lets nothing else through. Those never change once made, so that one
+// object serves all packets from and to them. Only the own address can be
+// forgotten; the kernel then chooses one.
 type endpoint struct {
 	addr netip.AddrPort
 	udp  *net.UDPAddr
 	key  []byte // for WireGuard's cookies
+
+	local  netip.AddrPort // zero address: the kernel's choice; port 0: the main one
+	source []byte         // control message for local's address, nil without one
+	// forgotten is when source went out of use, in nanoseconds since 1970; 0
+	// while it is in use.
+	forgotten atomic.Int64
 }
 
 func newEndpoint(a netip.AddrPort) *endpoint {
@@ -30,32 +42,104 @@ func parseEndpoint(s string) (conn.Endpoint, error) {
 	return newEndpoint(a), nil
 }
 
-func (e *endpoint) ClearSrc()           {}
-func (e *endpoint) SrcToString() string { return "" }
-func (e *endpoint) SrcIP() netip.Addr   { return netip.Addr{} }
+// from returns the control message that gives what is sent its source, nil for
+// the kernel's choice.
+func (e *endpoint) from() []byte {
+	if e.source == nil || e.forgotten.Load() != 0 {
+		return nil
+	}
+	return e.source
+}
+
+// forget leaves the source to the kernel from that time on.
+func (e *endpoint) forget(at time.Time) { e.forgotten.Store(at.UnixNano()) }
+
+// ClearSrc implements conn.Endpoint: a handshake was not answered for long. What
+// the peer sends next brings the source back at once.
+func (e *endpoint) ClearSrc() {
+	if e.source != nil {
+		e.forget(time.Unix(0, 1))
+	}
+}
+
+// SrcIP implements conn.Endpoint.
+func (e *endpoint) SrcIP() netip.Addr {
+	if e.from() == nil {
+		return netip.Addr{}
+	}
+	return e.local.Addr()
+}
+
+// SrcToString implements conn.Endpoint.
+func (e *endpoint) SrcToString() string {
+	if a := e.SrcIP(); a.IsValid() {
+		return a.String()
+	}
+	return ""
+}
+
 func (e *endpoint) DstToString() string { return e.addr.String() }
 func (e *endpoint) DstToBytes() []byte  { return e.key }
 func (e *endpoint) DstIP() netip.Addr   { return e.addr.Addr() }
 
-// endpoints remembers one object for each remote address, for one goroutine.
-type endpoints struct {
-	known map[netip.AddrPort]*endpoint
-	last  *endpoint // most batches come from one sender
+// arrival says where a datagram came from and where it came to. Zones are
+// interface indexes, 0 where the address needs none.
+type arrival struct {
+	remote     netip.AddrPort // without zone
+	remoteZone uint32
+	local      netip.Addr // zero unless the socket asked for it
+	localZone  uint32
 }
 
-func (c *endpoints) get(a netip.AddrPort) *endpoint {
-	a = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
-	if c.last != nil && c.last.addr == a {
+// endpoints remembers one object for each arrival at one socket, for one
+// goroutine.
+type endpoints struct {
+	port    uint16 // the socket's own
+	known   map[arrival]*endpoint
+	last    *endpoint // most batches come from one sender
+	lastKey arrival
+}
+
+func (c *endpoints) get(a arrival) *endpoint {
+	if c.last != nil && c.lastKey == a && c.last.forgotten.Load() == 0 {
 		return c.last
 	}
 	e := c.known[a]
-	if e == nil {
+	if e == nil || e.outlived() {
 		if c.known == nil || len(c.known) >= endpointCache {
-			c.known = make(map[netip.AddrPort]*endpoint)
+			c.known = make(map[arrival]*endpoint)
 		}
-		e = newEndpoint(a)
+		e = c.make(a)
 		c.known[a] = e
 	}
-	c.last = e
+	c.last, c.lastKey = e, a
 	return e
+}
+
+// outlived reports whether the source was forgotten, but not just now: that
+// something arrived there says that it is back.
+func (e *endpoint) outlived() bool {
+	at := e.forgotten.Load()
+	return at != 0 && time.Now().UnixNano()-at >= int64(sourceRetry)
+}
+
+func (c *endpoints) make(a arrival) *endpoint {
+	remote := a.remote
+	if a.remoteZone != 0 {
+		remote = netip.AddrPortFrom(remote.Addr().WithZone(zoneName(a.remoteZone)), remote.Port())
+	}
+	e := newEndpoint(remote)
+	e.local = netip.AddrPortFrom(a.local, c.port)
+	if a.local.IsValid() {
+		e.source = sourceControl(a.local, a.localZone)
+	}
+	return e
+}
+
+// zoneName is the interface's name, or its number if it has gone.
+func zoneName(index uint32) string {
+	if i, err := net.InterfaceByIndex(int(index)); err == nil {
+		return i.Name
+	}
+	return strconv.FormatUint(uint64(index), 10)
 }

@@ -22,7 +22,10 @@ type GatewayConfig struct {
 	Common
 	Key        Key // private
 	ListenPort uint16
-	Robots     []RobotPeer
+	// MorePorts are UDP ports beside ListenPort; a robot is answered from the one
+	// that it uses.
+	MorePorts []uint16
+	Robots    []RobotPeer
 	// Contacts are what Contacts returned when the gateway last ran.
 	Contacts []Contact
 }
@@ -84,7 +87,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 		return nil, err
 	}
 	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
-	b := newBind(socketOptions{mark: cfg.Mark}, true, g.greet)
+	b := newBind(socketOptions{mark: cfg.Mark, morePorts: cfg.MorePorts}, true, g.greet)
 	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort,
 		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b,
 		complaints{disallowed: g.refused, replayed: g.replayed}, cfg.Log)

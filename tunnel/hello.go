@@ -18,7 +18,8 @@ import (
 // the handshake (see package hello).
 
 // greeted takes a STUN message on a carrier of the robot.
-func (r *Robot) greeted(b *bind, msg []byte, from netip.AddrPort) {
+func (r *Robot) greeted(b *bind, msg []byte, sender *endpoint) {
+	from := sender.addr
 	id, ok := hello.Succeeded(msg)
 	plain := ok && id == r.plainID
 	now := time.Now()
@@ -47,7 +48,7 @@ func (r *Robot) greeted(b *bind, msg []byte, from netip.AddrPort) {
 	}
 	r.mu.Unlock()
 	for _, reply := range replies {
-		b.transmit(reply, from)
+		b.transmit(reply, sender)
 	}
 	r.wake()
 }
@@ -66,13 +67,13 @@ func (r *Robot) noteSession(l *link, stamp int64, now time.Time) {
 // guest is a carrier that sent a hello, and where it did.
 type guest struct {
 	key         Key
-	at          netip.AddrPort
+	at          *endpoint
 	clockBehind bool
 }
 
 // greet takes a STUN message on the gateway's port.
-func (g *Gateway) greet(b *bind, msg []byte, from netip.AddrPort) {
-	a := g.greeter.Answer(msg, from, time.Now())
+func (g *Gateway) greet(b *bind, msg []byte, from *endpoint) {
+	a := g.greeter.Answer(msg, from.addr, time.Now())
 	if a.Reply != nil {
 		b.transmit(a.Reply, from)
 	}
@@ -131,7 +132,7 @@ func (g *Gateway) call(h guest, now time.Time) {
 			"robot", l.peer.name, "carrier", l.carrier)
 	}
 	g.mu.Unlock()
-	g.wg.handshake(h.key, h.at, expire)
+	g.wg.handshakeAt(h.key, h.at, expire)
 }
 
 // getToKnow computes what it takes to verify the hellos of many robots, when one

@@ -39,13 +39,31 @@ const (
 	gsoSegments = 64
 	gsoBytes    = 65507
 
-	// receiveMessages is how many 64 KiB scratch buffers one socket reads into;
-	// each may hold 64 coalesced datagrams.
-	receiveMessages = 8
+	// segmentRefusals is how many segmented messages in a row the kernel may refuse
+	// in vain before a socket does without for segmentPause: links change.
+	segmentRefusals = 16
+	segmentPause    = time.Minute
 
-	// endpointCache bounds the remote addresses remembered by a socket, so that a
-	// flood of forged sources cannot grow it.
+	// receiveMessages is how many 64 KiB scratch buffers one socket reads into;
+	// each may hold 64 coalesced datagrams. receiveControl is the room in bytes for
+	// the control messages of each: IPV6_PKTINFO, UDP_GRO and SO_RXQ_OVFL are 88.
+	receiveMessages = 8
+	receiveControl  = 128
+	// receivePause is the rest after an error in receiving, so that one that stays
+	// costs little: what an interface does to its sockets is over in seconds.
+	receivePause = 10 * time.Millisecond
+
+	// maxPorts bounds a gateway's UDP ports: each has two sockets, with 512 KiB of
+	// scratch and a receiver's 128 buffers each.
+	maxPorts = 8
+
+	// endpointCache bounds the addresses remembered by a socket, so that a flood of
+	// forged sources cannot grow it.
 	endpointCache = 4096
+	// sourceRetry is how long an own address that could not be used is not tried
+	// again for a peer, though it sends there (an anycast prefix, for which IPv6 has
+	// no address to send from, would cost two system calls for each message).
+	sourceRetry = time.Second
 
 	// hostBuffer is the room of one packet, in bytes, on its way from and to the
 	// TUN device: what GSO splits has the kernel's MTU, which may be another than

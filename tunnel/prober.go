@@ -135,10 +135,10 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 		r.sendControl(c.wg.queue, l, replicate.Probe, m[:], do.now)
 	}
 	for _, at := range do.ask {
-		c.wg.bind.transmit(r.plain, at)
+		c.wg.bind.transmit(r.plain, newEndpoint(at))
 	}
 	if do.hello != nil && do.greet.IsValid() {
-		c.wg.bind.transmit(do.hello, do.greet)
+		c.wg.bind.transmit(do.hello, newEndpoint(do.greet))
 	}
 }
 

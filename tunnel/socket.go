@@ -2,11 +2,8 @@ package tunnel
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,9 +13,6 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
-	"golang.zx2c4.com/wireguard/conn"
-
-	"github.com/fogplr/fogplr/hello"
 )
 
 // socketError is what went wrong last, for status.
@@ -27,18 +21,19 @@ type socketError struct {
 	at   time.Time
 }
 
-// socketStats counts for SocketStatus; sockets of both families share one.
+// socketStats counts for SocketStatus; all sockets of a bind share one.
 type socketStats struct {
-	txPackets, txBytes, rxPackets, rxBytes atomic.Uint64
-	txDropped, txErrors, rxOverflow        atomic.Uint64
-	last                                   atomic.Pointer[socketError]
+	txPackets, txBytes, rxPackets, rxBytes    atomic.Uint64
+	txDropped, txTooBig, txErrors, rxOverflow atomic.Uint64
+	last                                      atomic.Pointer[socketError]
 }
 
 func (s *socketStats) status() SocketStatus {
 	st := SocketStatus{
 		TxPackets: s.txPackets.Load(), TxBytes: s.txBytes.Load(),
 		RxPackets: s.rxPackets.Load(), RxBytes: s.rxBytes.Load(),
-		TxDropped: s.txDropped.Load(), TxErrors: s.txErrors.Load(), RxOverflow: s.rxOverflow.Load(),
+		TxDropped: s.txDropped.Load(), TxTooBig: s.txTooBig.Load(), TxErrors: s.txErrors.Load(),
+		RxOverflow: s.rxOverflow.Load(),
 	}
 	if e := s.last.Load(); e != nil && time.Since(e.at) < errorShown {
 		st.LastError = e.text
@@ -54,26 +49,29 @@ func (s *socketStats) failed(err error) {
 	}
 }
 
-// batchConn is what ipv4.PacketConn and ipv6.PacketConn have in common; their
+// sendBatch is what ipv4.PacketConn and ipv6.PacketConn have in common; their
 // Message types are one.
-type batchConn interface {
-	ReadBatch([]ipv4.Message, int) (int, error)
+type sendBatch interface {
 	WriteBatch([]ipv4.Message, int) (int, error)
 }
 
-// socket is one UDP socket of one address family. Sending never blocks.
+// socket is one UDP socket of one address family. Sending never blocks, and
+// several goroutines may send; one receives.
+//
+// What befalls the interface that it is bound to does not befall the socket: while
+// the interface is down or without address, sending fails at once and receiving
+// waits, and both go on when it is back. Only an interface that was removed and
+// made again needs a new socket, since the kernel binds to its index.
 type socket struct {
 	conn  *net.UDPConn
-	batch batchConn
+	port  uint16
+	batch sendBatch
 	stats *socketStats
-	gso   atomic.Bool
+	gso   segmenting
 	send  sync.Pool // of *outgoing
 
 	// The rest is for the one goroutine that receives.
-	in       []ipv4.Message // scratch, receiveMessages of them
-	filled   int            // messages of in that hold datagrams
-	at       int            // message being split
-	off      int            // next datagram's offset in it
+	in       *inbox
 	seen     endpoints
 	overflow uint32
 }
@@ -82,7 +80,21 @@ type socket struct {
 type socketOptions struct {
 	device string // bound to this interface unless empty
 	mark   uint32 // SO_MARK unless 0
-	port   uint16
+	port   uint16 // any if 0
+	// morePorts are a gateway's beside port, with sockets of their own.
+	morePorts []uint16
+	// answering makes endpoints know the own address that they sent to, and
+	// answers leave from there. It is for gateways: a carrier's address may change
+	// at any moment, so there the kernel must choose.
+	answering bool
+	// probeMTU sends everything with Don't Fragment set, whatever ICMP messages
+	// say of the path's MTU (RFC 8899, section 4.6.1: they may be forged). What
+	// is larger than the interface's own MTU is refused and counted as too big.
+	// Without it the kernel fragments.
+	probeMTU bool
+	// noOffload leaves the kernel's UDP_SEGMENT and UDP_GRO alone, for drivers that
+	// do them wrong.
+	noOffload bool
 }
 
 func openSocket(network string, o socketOptions, stats *socketStats) (*socket, error) {
@@ -98,29 +110,30 @@ func openSocket(network string, o socketOptions, stats *socketStats) (*socket, e
 		return nil, fmt.Errorf("open %s socket: %w", network, err)
 	}
 	s := &socket{conn: pc.(*net.UDPConn), stats: stats}
+	s.port = s.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+	s.seen.port = s.port
 	if network == "udp4" {
 		s.batch = ipv4.NewPacketConn(pc)
 	} else {
 		s.batch = ipv6.NewPacketConn(pc)
 	}
 	raw, err := s.conn.SyscallConn()
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) {
-			_, e := unix.GetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT)
-			s.gso.Store(e == nil)
-		})
+	if err != nil {
+		_ = pc.Close()
+		return nil, fmt.Errorf("open %s socket: %w", network, err)
 	}
+	_ = raw.Control(func(fd uintptr) {
+		if _, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT); err != nil || o.noOffload {
+			s.gso.stop()
+		}
+	})
 	s.send.New = func() any { return newOutgoing() }
-	s.in = make([]ipv4.Message, receiveMessages)
-	for i := range s.in {
-		s.in[i].Buffers = [][]byte{make([]byte, 1<<16)}
-		s.in[i].OOB = make([]byte, 128)
-	}
+	s.in = newInbox(raw)
 	return s, nil
 }
 
 // prepareSocket sets what must be set before bind(2). Buffer sizes and offloads
-// are wishes; binding to the device, the mark and V6ONLY are not.
+// are wishes; the rest is not.
 func prepareSocket(fd int, network string, o socketOptions) error {
 	for _, b := range []struct{ force, plain, size int }{
 		{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, socketReceiveBuffer},
@@ -130,12 +143,12 @@ func prepareSocket(fd int, network string, o socketOptions) error {
 			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, b.plain, b.size)
 		}
 	}
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1)
+	if !o.noOffload {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1)
+	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
-	if network == "udp6" {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
-			return fmt.Errorf("IPV6_V6ONLY: %w", err)
-		}
+	if err := familyOptions(fd, network, o); err != nil {
+		return err
 	}
 	if o.mark != 0 {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, int(o.mark)); err != nil {
@@ -150,192 +163,35 @@ func prepareSocket(fd int, network string, o socketOptions) error {
 	return nil
 }
 
-// receive fills bufs with datagrams. Left-overs of a coalesced read are kept
-// for the next call. A size of 0 marks a datagram that stun took.
-func (s *socket) receive(bufs [][]byte, sizes []int, eps []conn.Endpoint, stun func([]byte, netip.AddrPort)) (int, error) {
-	if s.at >= s.filled {
-		for i := range s.in {
-			s.in[i].OOB = s.in[i].OOB[:cap(s.in[i].OOB)]
-		}
-		n, err := s.batch.ReadBatch(s.in, 0)
-		if err != nil {
-			return 0, err
-		}
-		s.filled, s.at, s.off = n, 0, 0
-	}
-	n, bytes := 0, 0
-	for ; s.at < s.filled && n < len(bufs); s.at, s.off = s.at+1, 0 {
-		m := &s.in[s.at]
-		segment := m.N
-		if s.off == 0 {
-			s.noteOverflow(m.OOB[:m.NN])
-		}
-		if gro := control(m.OOB[:m.NN], unix.IPPROTO_UDP, unix.UDP_GRO); gro > 0 {
-			segment = int(gro & 0xffff)
-		}
-		from := s.seen.get(m.Addr.(*net.UDPAddr).AddrPort())
-		for ; s.off < m.N && n < len(bufs); n++ {
-			d := m.Buffers[0][s.off:min(s.off+segment, m.N)]
-			s.off += len(d)
-			bytes += len(d)
-			eps[n] = from
-			if hello.IsSTUN(d) {
-				sizes[n] = 0
-				stun(d, from.addr)
-				continue
-			}
-			sizes[n] = copy(bufs[n], d)
-		}
-		if s.off < m.N {
-			break
-		}
-	}
-	s.stats.rxPackets.Add(uint64(n))
-	s.stats.rxBytes.Add(uint64(bytes))
-	return n, nil
+// socketOption is one setsockopt(2).
+type socketOption struct {
+	want                 bool
+	name                 string
+	level, option, value int
 }
 
-// noteOverflow reads the kernel's running count of datagrams it dropped
-// (SO_RXQ_OVFL).
-func (s *socket) noteOverflow(oob []byte) {
-	if total := control(oob, unix.SOL_SOCKET, unix.SO_RXQ_OVFL); total != s.overflow {
-		if total != 0 {
-			s.stats.rxOverflow.Add(uint64(total - s.overflow))
-			s.overflow = total
+// familyOptions sets what has another name in each address family.
+func familyOptions(fd int, network string, o socketOptions) error {
+	all := []socketOption{
+		{o.answering, "IP_PKTINFO", unix.IPPROTO_IP, unix.IP_PKTINFO, 1},
+		{o.probeMTU, "IP_MTU_DISCOVER", unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE},
+	}
+	if network == "udp6" {
+		all = []socketOption{
+			{true, "IPV6_V6ONLY", unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1},
+			{o.answering, "IPV6_RECVPKTINFO", unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1},
+			{o.probeMTU, "IPV6_MTU_DISCOVER", unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE},
 		}
 	}
-}
-
-// control returns the 16- or 32-bit value of a control message, 0 if there is
-// none.
-func control(oob []byte, level, typ int32) uint32 {
-	for len(oob) >= unix.SizeofCmsghdr {
-		h, data, rest, err := unix.ParseOneSocketControlMessage(oob)
-		if err != nil {
-			return 0
+	for _, op := range all {
+		if !op.want {
+			continue
 		}
-		if h.Level == level && h.Type == typ {
-			switch {
-			case len(data) >= 4:
-				return binary.NativeEndian.Uint32(data)
-			case len(data) >= 2:
-				return uint32(binary.NativeEndian.Uint16(data))
-			}
+		if err := unix.SetsockoptInt(fd, op.level, op.option, op.value); err != nil {
+			return fmt.Errorf("%s: %w", op.name, err)
 		}
-		oob = rest
 	}
-	return 0
+	return nil
 }
 
 func (s *socket) close() error { return s.conn.Close() }
-
-func (s *socket) localPort() uint16 {
-	return s.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()
-}
-
-// outgoing is the scratch of one send.
-type outgoing struct {
-	msgs []ipv4.Message
-	oob  [][]byte
-}
-
-func newOutgoing() *outgoing {
-	o := &outgoing{msgs: make([]ipv4.Message, 0, batchPackets), oob: make([][]byte, batchPackets)}
-	for i := range o.oob {
-		o.oob[i] = make([]byte, unix.CmsgSpace(2))
-	}
-	return o
-}
-
-// add appends a message of bufs, with UDP_SEGMENT if there is more than one.
-func (o *outgoing) add(bufs [][]byte, to *net.UDPAddr) {
-	m := ipv4.Message{Buffers: bufs, Addr: to}
-	if len(bufs) > 1 {
-		oob := o.oob[len(o.msgs)]
-		putSegment(oob, uint16(len(bufs[0])))
-		m.OOB = oob
-	}
-	o.msgs = append(o.msgs, m)
-}
-
-// pack groups datagrams of one size (the last of a group may be shorter) into
-// messages; without gso every datagram is a message.
-func (o *outgoing) pack(bufs [][]byte, to *net.UDPAddr, gso bool) {
-	o.msgs = o.msgs[:0]
-	for len(bufs) > 0 {
-		n, bytes := 1, len(bufs[0])
-		for gso && n < len(bufs) && n < gsoSegments &&
-			len(bufs[n-1]) == len(bufs[0]) && len(bufs[n]) <= len(bufs[0]) && bytes+len(bufs[n]) <= gsoBytes {
-			bytes += len(bufs[n])
-			n++
-		}
-		o.add(bufs[:n], to)
-		bufs = bufs[n:]
-	}
-}
-
-// transmit sends bufs, which must not be more than batchPackets. What the
-// kernel does not take is counted and dropped; one bad datagram never takes
-// others with it.
-func (s *socket) transmit(bufs [][]byte, to *endpoint) {
-	o := s.send.Get().(*outgoing)
-	gso := s.gso.Load()
-	o.pack(bufs, to.udp, gso)
-	for at := 0; at < len(o.msgs); {
-		n, err := s.batch.WriteBatch(o.msgs[at:], unix.MSG_DONTWAIT)
-		for _, m := range o.msgs[at : at+max(n, 0)] {
-			s.sent(m.Buffers)
-		}
-		at += max(n, 0)
-		if err == nil {
-			continue
-		}
-		m := o.msgs[at]
-		at++
-		switch {
-		case full(err):
-			s.stats.txDropped.Add(uint64(len(m.Buffers)))
-		case len(m.Buffers) > 1:
-			if errors.Is(err, unix.EIO) { // no checksum offload on this interface
-				s.gso.Store(false)
-			}
-			s.transmitSingly(m.Buffers, to)
-		default:
-			s.stats.txErrors.Add(1)
-			s.stats.failed(err)
-		}
-	}
-	clear(o.msgs)
-	s.send.Put(o)
-}
-
-// transmitSingly sends datagrams that could not go as one segmented message.
-func (s *socket) transmitSingly(bufs [][]byte, to *endpoint) {
-	m := make([]ipv4.Message, 1)
-	for i := range bufs {
-		m[0] = ipv4.Message{Buffers: bufs[i : i+1], Addr: to.udp}
-		switch _, err := s.batch.WriteBatch(m, unix.MSG_DONTWAIT); {
-		case err == nil:
-			s.sent(bufs[i : i+1])
-		case full(err):
-			s.stats.txDropped.Add(1)
-		default:
-			s.stats.txErrors.Add(1)
-			s.stats.failed(err)
-		}
-	}
-}
-
-func (s *socket) sent(bufs [][]byte) {
-	bytes := 0
-	for _, b := range bufs {
-		bytes += len(b)
-	}
-	s.stats.txPackets.Add(uint64(len(bufs)))
-	s.stats.txBytes.Add(uint64(bytes))
-}
-
-// full reports errors that say the kernel has no room just now.
-func full(err error) bool {
-	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOBUFS)
-}

@@ -44,8 +44,10 @@ type SocketStatus struct {
 	RxPackets uint64 `json:"rx_packets"`
 	RxBytes   uint64 `json:"rx_bytes"`
 	// TxDropped counts datagrams the kernel did not take because its buffer was
-	// full, TxErrors those it refused (too big, no route, link down).
+	// full, TxTooBig those too big for the interface's MTU (without fragments) or
+	// for UDP, TxErrors those refused for other reasons (no route, link down).
 	TxDropped uint64 `json:"tx_dropped"`
+	TxTooBig  uint64 `json:"tx_too_big"`
 	TxErrors  uint64 `json:"tx_errors"`
 	// RxOverflow counts datagrams that the kernel dropped because this program
 	// did not read fast enough.
