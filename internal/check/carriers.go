@@ -122,9 +122,7 @@ func (f *Facts) tunnelled(c *routing.CarrierFacts) []Finding {
 		Text: fmt.Sprintf("The carrier %s is a tunnel (%s) that itself needs an uplink of this machine: it fails together with that one, and copies sent through it add little. Name the uplink instead.", l.Name, l.Kind)}}
 }
 
-func isVPN(l *routing.LinkFacts) bool {
-	return !l.Ours && (l.Kind == "tun" || l.Kind == "wireguard")
-}
+func isVPN(l *routing.LinkFacts) bool { return !l.Ours && (l.TUN || l.Kind == "wireguard") }
 
 // unreached is about gateways to which no carrier has a route.
 func (f *Facts) unreached() []Finding {
@@ -229,7 +227,7 @@ func judgeVPNs(f *Facts) []Finding {
 	var out []Finding
 	for i := range f.Network.Links {
 		l := &f.Network.Links[i]
-		if !isVPN(l) || !l.Default || f.Config.Node != nil && l.Name == f.Config.Node.Interface {
+		if !isVPN(l) || !l.Default || slices.Contains(f.Config.Carriers, l.Name) || f.Config.Node != nil && l.Name == f.Config.Node.Interface {
 			continue
 		}
 		out = append(out, Finding{ID: "vpn.default_route", Level: Note,

@@ -50,7 +50,9 @@ func TestCarriers(t *testing.T) {
 			delete(carrier(f, 1).Reached, west)
 		}, "warning gateway.route", "gateway west (198.51.100.10)"},
 		{"no way to east", "robot", nil, func(f *Facts) { delete(carrier(f, 0).Reached, east) }, "warning gateway.route", "gateway east (2001:db8::20)"},
-		{"a tunnel", "robot", nil, func(f *Facts) { f.link("wlan0").Kind, f.link("wlan0").Default = "wireguard", false }, "warning carrier.tunnel", "wlan0 is a tunnel"},
+		{"a tunnel", "robot", nil, func(f *Facts) { f.link("wlan0").Kind = "wireguard" }, "warning carrier.tunnel", "wlan0 is a tunnel"},
+		{"a TAP device", "robot", nil, func(f *Facts) { f.link("wlan0").Kind = "tun" }, "", ""},
+		{"a TUN device", "robot", nil, func(f *Facts) { f.link("wlan0").Kind, f.link("wlan0").TUN = "tun", true }, "warning carrier.tunnel", "wlan0 is a tunnel (tun)"},
 		{"another VPN", "robot", nil, func(f *Facts) {
 			f.Network.Links = append(f.Network.Links, routing.LinkFacts{Name: "wg0", Kind: "wireguard", Default: true})
 		}, "note vpn.default_route", "wg0 (wireguard)|kill switch"},

@@ -79,15 +79,18 @@ func (h Host) program(f *Facts, pid int, sockets map[uint64]uint16, own string) 
 	dir := path.Join("proc", strconv.Itoa(pid))
 	args := h.args(dir)
 	p := Program{PID: pid, Name: programName(args), ROSDaemon: isROSDaemon(args)}
-	speaks := p.ROSDaemon
+	speaks := false
 	for _, port := range h.ports(dir, sockets) {
 		speaks = speaks || port >= ddsFirst && port <= ddsLast
 		if slices.Contains(f.Config.Ports, port) {
 			f.hold(Holder{Port: port, PID: pid, Name: p.Name, Unit: h.unit(dir)})
 		}
 	}
-	// Another network namespace is a container's own affair.
-	if ns, err := os.Readlink(h.path(dir, "ns/net")); err == nil && own != "" && ns != own || !speaks || len(f.Programs) == maxPrograms {
+	if !speaks && p.ROSDaemon { // one in another network namespace is a container's own affair
+		ns, err := os.Readlink(h.path(dir, "ns/net"))
+		speaks = err != nil || own == "" || ns == own
+	}
+	if !speaks || len(f.Programs) == maxPrograms {
 		return
 	}
 	p.Unit, p.Started = h.unit(dir), h.started(dir)

@@ -37,7 +37,7 @@ func TestPrograms(t *testing.T) {
 		"proc/net/udp6":    udpHead + strings.ReplaceAll(udpWG, " 0 2 ", " 4002 2 "),
 		"proc/self/ns/net": "->net:[1]",
 	})
-	put(t, h.Root, process("300000001", "a) b (c", "/opt/talker --ros-args", "net:[1]", "12345", "/dev/null", "socket:[4001]"))
+	put(t, h.Root, process("300000001", "a) b (c", "/opt/talker --ros-args", "net:[3]", "12345", "/dev/null", "socket:[4001]"))
 	put(t, h.Root, process("300000002", "wg", "/usr/bin/wireguard-go wg0", "net:[1]", "1", "socket:[4002]"))
 	put(t, h.Root, process("300000003", "python3", "/usr/bin/python3 -c x --name ros2-daemon", "net:[1]", "500"))
 	put(t, h.Root, process("300000004", "python3", "/usr/bin/python3 -c x --name ros2-daemon", "net:[2]", "500")) // a container's
