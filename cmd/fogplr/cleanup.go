@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
 	"github.com/fogplr/fogplr/routing"
@@ -124,7 +125,15 @@ func (c prepareCmd) Run(a *app) error {
 		fmt.Fprintf(a.stderr, "fogplr: rp_filter stays as it is, since %s cannot be used; the daemon says why\n", file)
 		return nil
 	}
-	if err := routing.Prepare(filepath.Dir(r.ControlSocket), r.Carriers); err != nil {
+	found, err := routing.Interfaces()
+	if err == nil {
+		var names []string
+		for _, i := range carriers.Possible(r, found) {
+			names = append(names, i.Name)
+		}
+		err = routing.Prepare(filepath.Dir(r.ControlSocket), names)
+	}
+	if err != nil {
 		fmt.Fprintf(a.stderr, "fogplr: rp_filter stays as it is: %v\n", err)
 	}
 	return nil

@@ -31,15 +31,15 @@ type initFlags struct {
 type initRobotCmd struct {
 	initFlags
 	Address []string `default:"10.77.0.2/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
-	Carrier []string `placeholder:"INTERFACE" help:"An uplink; several times for several (those with a default route now)."`
-	Gateway []string `sep:"none" placeholder:"NAME,ADDRESS,PUBLICKEY,IP:PORT" help:"A gateway; several times for several (none: to be pasted later)."`
+	Carrier []string `placeholder:"INTERFACE" help:"An uplink, by its interface's name or a pattern; several times for several (all that lead to the internet, as they come and go)."`
+	Gateway []string `sep:"none" placeholder:"NAME,ADDRESS,PUBLICKEY,HOST:PORT" help:"A gateway; several times for several (none: to be pasted later)."`
 }
 
 type initGatewayCmd struct {
 	initFlags
 	Address    []string `default:"10.77.0.11/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
 	ListenPort port     `default:"51820" placeholder:"PORT" help:"UDP port for all robots (${default})."`
-	Endpoint   string   `placeholder:"IP:PORT" help:"Where robots reach this gateway (the address of its default route)."`
+	Endpoint   string   `placeholder:"HOST:PORT" help:"Where robots reach this gateway, an IP address or a DNS name (the address of its default route)."`
 }
 
 // written is what init prints with --json.
@@ -61,11 +61,6 @@ func (c initRobotCmd) Run(a *app) error {
 			return err
 		}
 		f.Gateways = append(f.Gateways, block)
-	}
-	if len(f.Carriers) == 0 {
-		for _, u := range a.uplinks() {
-			f.Carriers = append(f.Carriers, u.Interface)
-		}
 	}
 	file := filepath.Join(string(c.Dir), "robot.toml")
 	_, err := config.ParseRobot(file, f.Render())
@@ -95,8 +90,8 @@ const keyFile = "node.key"
 // endpoint returns where robots reach the gateway, and a comment on it.
 func (c initGatewayCmd) endpoint(a *app) (endpoint, note string, err error) {
 	if c.Endpoint != "" {
-		if _, err := netip.ParseAddrPort(c.Endpoint); err != nil {
-			return "", "", usageError{fmt.Errorf("--endpoint %q is no ip:port, such as 198.51.100.10:51820 or [2001:db8::1]:51820", c.Endpoint)}
+		if _, err := config.ParseEndpoint(c.Endpoint); err != nil {
+			return "", "", usageError{fmt.Errorf("--endpoint is %q, expected %w", c.Endpoint, err)}
 		}
 		return c.Endpoint, "", nil
 	}
@@ -107,7 +102,7 @@ func (c initGatewayCmd) endpoint(a *app) (endpoint, note string, err error) {
 		note = "this machine's address on " + u.Interface + "; robots elsewhere need the public one"
 		return netip.AddrPortFrom(u.Source, uint16(c.ListenPort)).String(), note, nil
 	}
-	return "", "FILL IN: the gateway's public ip:port", nil
+	return "", "FILL IN: the gateway's public address or name, and port", nil
 }
 
 func (c initFlags) name() string {
@@ -131,12 +126,12 @@ func (a *app) uplinks() []routing.Uplink {
 	return found
 }
 
-// parseGateway reads NAME,ADDRESS,PUBLICKEY,IP:PORT. What each is worth is
+// parseGateway reads NAME,ADDRESS,PUBLICKEY,HOST:PORT. What each is worth is
 // judged with the whole file.
 func parseGateway(s string) (config.GatewayBlock, error) {
 	parts := strings.Split(s, ",")
 	if len(parts) != 4 {
-		return config.GatewayBlock{}, usageError{fmt.Errorf("--gateway %q has %d parts, not the 4 of NAME,ADDRESS,PUBLICKEY,IP:PORT", s, len(parts))}
+		return config.GatewayBlock{}, usageError{fmt.Errorf("--gateway %q has %d parts, not the 4 of NAME,ADDRESS,PUBLICKEY,HOST:PORT", s, len(parts))}
 	}
 	return config.GatewayBlock{Name: parts[0], Addresses: parts[1:2], PublicKey: parts[2], Endpoint: parts[3]}, nil
 }

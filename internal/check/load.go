@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	choice "github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
+	"github.com/fogplr/fogplr/internal/slots"
+	"github.com/fogplr/fogplr/routing"
 )
 
 // readConfig reads the configuration and the key as the daemon does.
@@ -27,7 +30,7 @@ func readConfig(file string) Config {
 		if err == nil {
 			c.Node = &r.Node
 			c.Gateways = gatewaysOf(r)
-			c.Carriers = r.Carriers
+			c.Carriers = interfacesOf(r)
 			c.readKey()
 			return c
 		}
@@ -36,7 +39,7 @@ func readConfig(file string) Config {
 		g, err := config.LoadGateway(file)
 		if err == nil {
 			c.Node = &g.Node
-			c.Ports = []uint16{g.ListenPort}
+			c.Ports = g.ListenPorts
 			c.Warning = g.Warning()
 			c.readKey()
 			return c
@@ -65,9 +68,27 @@ func (c *Config) readKey() {
 func gatewaysOf(r *config.Robot) []Gateway {
 	var out []Gateway
 	for _, g := range r.Gateways {
-		out = append(out, Gateway{Name: g.Name, Endpoints: []Endpoint{{Host: g.Endpoint.Addr().String(), Addr: g.Endpoint.Addr().Unmap(), Port: g.Endpoint.Port()}}})
+		k := Gateway{Name: g.Name}
+		for _, e := range g.Endpoints {
+			x := Endpoint{Host: e.Host, Addr: e.Addr.Unmap(), Port: e.Port}
+			if e.Host == "" {
+				x.Host = e.Addr.String()
+			}
+			k.Endpoints = append(k.Endpoints, x)
+		}
+		out = append(out, k)
 	}
 	return out
+}
+
+// interfacesOf are the interfaces that a daemon would use now, and those that the
+// configuration names, in the order of the slots that a new robot would give them.
+func interfacesOf(r *config.Robot) (names []string) {
+	found, _ := routing.Interfaces() // without them, those that are named
+	for _, c := range choice.New(new(slots.Book)).Choose(r, found).Carriers {
+		names = append(names, c.Interface)
+	}
+	return names
 }
 
 // carriers are the interfaces that the daemon uses, or the configuration names.

@@ -41,8 +41,11 @@ type Node struct {
 type Robot struct {
 	Node
 	Deadline time.Duration
-	Carriers []string // interface names, 1 to 8
-	Gateways []GatewayPeer
+	// Carriers are up to 8, of which the first one that matches an interface has
+	// it. None means discovery.
+	Carriers  []Carrier
+	Discovery Discovery
+	Gateways  []GatewayPeer
 }
 
 // GatewayPeer is a [[gateway]] of a robot.toml.
@@ -50,14 +53,14 @@ type GatewayPeer struct {
 	Name      string
 	Addresses []netip.Addr // inside the robot's prefixes, at least one
 	PublicKey keys.Public
-	Endpoint  netip.AddrPort
+	Endpoints []Endpoint // one to 8 different ones
 }
 
 // Gateway is a gateway.toml.
 type Gateway struct {
 	Node
-	ListenPort uint16 // UDP
-	Robots     []RobotPeer
+	ListenPorts []uint16 // UDP, one to 8; the first is the one to give to robots
+	Robots      []RobotPeer
 }
 
 // RobotPeer is a [[robot]] of a gateway.toml.
@@ -96,6 +99,7 @@ func robot(t *tables.Table, err error) (*Robot, error) {
 	privateKeyFile(t, &r.Node)
 	r.Deadline = t.Duration("deadline", minDeadline, maxDeadline, DefaultDeadline)
 	r.Carriers = carriers(t, r.Interface)
+	r.Discovery = discovery(t, r.Carriers)
 	r.Gateways = gateways(t, &r.Node)
 	for _, key := range []string{"robot", "listen_port"} {
 		t.Reject(key, "a key that belongs in gateway.toml", t.Known())
@@ -125,7 +129,9 @@ func gateway(t *tables.Table, err error) (*Gateway, error) {
 	var g Gateway
 	g.Node = node(t, GatewaySocket)
 	privateKeyFile(t, &g.Node)
-	g.ListenPort = uint16(t.Integer("listen_port", 1, 65535, DefaultListenPort))
+	for _, p := range t.Integers("listen_port", 1, 65535, maxPorts, DefaultListenPort) {
+		g.ListenPorts = append(g.ListenPorts, uint16(p))
+	}
 	g.Robots = robots(t, &g.Node)
 	for _, key := range robotKeys {
 		t.Reject(key, "a key that belongs in robot.toml", t.Known())
@@ -138,7 +144,7 @@ func gateway(t *tables.Table, err error) (*Gateway, error) {
 }
 
 // robotKeys are the keys that only a robot.toml has.
-var robotKeys = []string{"carrier", "gateway", "deadline"}
+var robotKeys = []string{"carrier", "discovery", "gateway", "deadline"}
 
 // Warning returns a plain sentence about what is allowed and yet hardly meant,
 // or nothing.
@@ -208,12 +214,6 @@ func (n *Node) checkPeers(key keys.Private) error {
 		}
 	}
 	return tables.Join(wrong...)
-}
-
-// TakeOver copies from fresh what a running daemon takes over of a changed
-// configuration: the log level, and where things stand in the file.
-func (n *Node) TakeOver(fresh *Node) {
-	n.LogLevel, n.keyLine, n.peerKeys = fresh.LogLevel, fresh.keyLine, fresh.peerKeys
 }
 
 func node(t *tables.Table, socket string) Node {

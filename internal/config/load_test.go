@@ -25,9 +25,19 @@ control_socket = "run/r.sock"
 state_dir = "/srv/state"
 log_level = "debug"
 [[carrier]]
-interface = "wwan0"
+interface = "wwan*"
+mac = "0C:5B:8F:27:9A:64"
+driver = "cdc_ether"
+bus = "/sys/devices/pci0000:00/0000:00:14.0/usb1/*"
+kind = "usb"
+label = "operator A"
+cost = 2.5
+monthly_cap = "1.5GB"
+dns = ["9.9.9.9", "2620:fe::fe"]
 [[carrier]]
 interface = "wlan0"
+[discovery]
+deny = ["name:w*", "mac:0C-5B-*", "driver:e1000?", "bus:*/usb2/*", "kind:wifi", "cidr:192.168.100.7/24"]
 [[gateway]]
 name = "west"
 address = ["10.77.0.11", "fd77::11"]
@@ -37,7 +47,7 @@ endpoint = "198.51.100.10:51820"
 name = "east"
 address = "10.77.0.12"
 public_key = "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="
-endpoint = "[2001:db8::1]:51821"
+endpoint = ["[2001:db8::1]:51821", "East.example.com.:443"]
 `
 
 func write(t testing.TB, name, text string) string {
@@ -80,22 +90,35 @@ func TestLoadRobot(t *testing.T) {
 			LogLevel:       slog.LevelDebug,
 			keyLine:        3,
 			peerKeys: map[keys.Public]peerKey{
-				public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="): {`public_key of gateway "west"`, 17},
-				public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="): {`public_key of gateway "east"`, 22},
+				public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="): {`public_key of gateway "west"`, 27},
+				public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="): {`public_key of gateway "east"`, 32},
 			},
 		},
 		Deadline: 150 * time.Millisecond,
-		Carriers: []string{"wwan0", "wlan0"},
+		Carriers: []Carrier{{
+			Selectors: []Selector{
+				{By: ByName, Pattern: "wwan*"}, {By: ByMAC, Pattern: "0c:5b:8f:27:9a:64"}, {By: ByDriver, Pattern: "cdc_ether"},
+				{By: ByBus, Pattern: "pci0000:00/0000:00:14.0/usb1/*"}, {By: ByKind, Pattern: "usb"},
+			},
+			Label: "operator A", Cost: 2.5, MonthlyCap: 1_500_000_000,
+			DNS: []netip.Addr{netip.MustParseAddr("9.9.9.9"), netip.MustParseAddr("2620:fe::fe")},
+		}, {
+			Selectors: []Selector{{By: ByName, Pattern: "wlan0"}}, Cost: 1,
+		}},
+		Discovery: Discovery{Deny: []Selector{
+			{By: ByName, Pattern: "w*"}, {By: ByMAC, Pattern: "0c:5b:*"}, {By: ByDriver, Pattern: "e1000?"}, {By: ByBus, Pattern: "*/usb2/*"},
+			{By: ByKind, Pattern: "wifi"}, {By: ByCIDR, Pattern: "192.168.100.0/24", Prefix: netip.MustParsePrefix("192.168.100.0/24")},
+		}},
 		Gateways: []GatewayPeer{{
 			Name:      "west",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("fd77::11")},
 			PublicKey: public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="),
-			Endpoint:  netip.MustParseAddrPort("198.51.100.10:51820"),
+			Endpoints: []Endpoint{{Addr: netip.MustParseAddr("198.51.100.10"), Port: 51820}},
 		}, {
 			Name:      "east",
 			Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.12")},
 			PublicKey: public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08="),
-			Endpoint:  netip.MustParseAddrPort("[2001:db8::1]:51821"),
+			Endpoints: []Endpoint{{Addr: netip.MustParseAddr("2001:db8::1"), Port: 51821}, {Host: "east.example.com", Port: 443}},
 		}},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -109,14 +132,15 @@ func TestLoadRobotDefaults(t *testing.T) {
 name = "r"
 address = "10.77.1.2/16"
 private_key_file = "/k"
-carrier = [{interface = "wwan0"}]
+discovery = {}
 gateway = [{name = "g", address = "10.77.0.11", public_key = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", endpoint = "198.51.100.10:1"}]
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Interface != "plr0" || got.MTU != 1280 || got.Deadline != 200*time.Millisecond || got.LogLevel != slog.LevelInfo ||
-		got.ControlSocket != "/run/fogplr/robot.sock" || got.StateDir != "/var/lib/fogplr" || got.PrivateKeyFile != "/k" || got.Number != 1<<8+2 {
+		got.ControlSocket != "/run/fogplr/robot.sock" || got.StateDir != "/var/lib/fogplr" || got.PrivateKeyFile != "/k" || got.Number != 1<<8+2 ||
+		got.Carriers != nil || !reflect.DeepEqual(got.Discovery, Discovery{}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -127,7 +151,7 @@ func TestLoadGateway(t *testing.T) {
 name = "west"
 address = "10.77.0.11/16"
 private_key_file = "node.key"
-listen_port = 4500
+listen_port = [4500, 443]
 [[robot]]
 name = "stretch"
 address = "10.77.0.2"
@@ -141,7 +165,7 @@ carrier_keys = ["hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
 		Name: "stretch", Addresses: []netip.Addr{netip.MustParseAddr("10.77.0.2")},
 		CarrierKeys: []keys.Public{public(t, "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="), public(t, "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=")},
 	}}
-	if got.ListenPort != 4500 || got.ControlSocket != "/run/fogplr/gateway.sock" || got.Number != 11 || !reflect.DeepEqual(got.Robots, wantRobots) {
+	if !slices.Equal(got.ListenPorts, []uint16{4500, 443}) || got.ControlSocket != "/run/fogplr/gateway.sock" || got.Number != 11 || !reflect.DeepEqual(got.Robots, wantRobots) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -149,7 +173,7 @@ carrier_keys = ["hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=",
 func TestGatewayWithoutRobotsLoads(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	got, err := LoadGateway(write(t, "gateway.toml", "name='west'\naddress='10.77.0.11/16'\nprivate_key_file='k'\n"))
-	if err != nil || len(got.Robots) != 0 || got.ListenPort != 51820 {
+	if err != nil || len(got.Robots) != 0 || !slices.Equal(got.ListenPorts, []uint16{51820}) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	if w := got.Warning(); !strings.Contains(w, got.File+" has no [[robot]]") {
@@ -204,6 +228,7 @@ func TestLoadNode(t *testing.T) {
 		"bad peer":  {robotText + "[[gateway]]\nname = 5\nx = 1\n", "", ""},
 		"carrier":   {"name='r'\naddress='10.77.0.2/16'\n[[carrier]]\n", RobotSocket, ""},
 		"peers":     {"name='r'\naddress='10.77.0.2/16'\n[[gateway]]\n", RobotSocket, ""},
+		"discovery": {"name='r'\naddress='10.77.0.2/16'\n[discovery]\n", RobotSocket, ""},
 		"deadline":  {"name='r'\naddress='10.77.0.2/16'\ndeadline='1s'\n", RobotSocket, ""},
 		"gateway":   {"name='west'\naddress='10.77.0.11/16'\n", GatewaySocket, ""},
 		"bad mtu":   {"name='west'\naddress='10.77.0.11/16'\nmtu = 1\n", "", ":3: mtu"},
@@ -316,6 +341,10 @@ func TestRenderedFilesLoad(t *testing.T) {
 		"one of each": {
 			Name: "stretch", Addresses: []string{"10.77.0.2/16"}, PrivateKeyFile: "node.key", Carriers: []string{"wlan0"},
 			Gateways: []GatewayBlock{{"west", []string{"10.77.0.11"}, all[0].String(), "198.51.100.10:51820", ""}},
+		},
+		"discovery": {
+			Name: "stretch", Addresses: []string{"10.77.0.2/16"}, PrivateKeyFile: "node.key",
+			Gateways: []GatewayBlock{{"west", []string{"10.77.0.11"}, all[0].String(), "west.example.com:51820", ""}},
 		},
 		"several": {
 			Name: "stretch", Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, PrivateKeyFile: "k/\"node\".key", Carriers: []string{"wlan0", "wwan0"},

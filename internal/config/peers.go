@@ -24,28 +24,6 @@ func (c claims) claim(kind, what, owner string) (other string) {
 	return ""
 }
 
-func carriers(t *tables.Table, tun string) []string {
-	t.NeedTables("carrier", "a table [[carrier]] with interface = \"NAME\" for each uplink")
-	taken := claims{}
-	var out []string
-	for _, c := range t.Tables("carrier", 1, maxCarriers) {
-		c.Need("interface", tables.InterfaceExpected)
-		s, ok := c.Interface("interface")
-		c.Finish()
-		if !ok {
-			continue
-		}
-		if s == tun {
-			c.Wrong("interface", fmt.Sprintf("an uplink; %s is the overlay's own interface", tun))
-		}
-		if other := taken.claim("interface", s, c.Owner); other != "" {
-			c.Fail("interface", fmt.Sprintf("%q, which %s has already", s, other), "an interface of its own for every carrier")
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
 // peerBase is what every peer has: [[gateway]] and [[robot]].
 type peerBase struct {
 	name      string
@@ -152,12 +130,7 @@ func gateways(t *tables.Table, self *Node) []GatewayPeer {
 		if s, ok := g.Require("public_key", expected); ok {
 			p.PublicKey = publicKey(g, "public_key", tables.Item{Text: s, Line: g.LineOf("public_key")}, expected, taken, self)
 		}
-		p.Endpoint = endpoint(g, self.Addresses)
-		if p.Endpoint.IsValid() {
-			if other := taken.claim("endpoint", p.Endpoint.String(), g.Owner); other != "" {
-				g.Fail("endpoint", fmt.Sprintf("%v, which %s has already", p.Endpoint, other), "an endpoint of its own for every gateway")
-			}
-		}
+		p.Endpoints = endpoints(g, self.Addresses, taken)
 		g.Finish()
 		out = append(out, p)
 	}

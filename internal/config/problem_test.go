@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fogplr/fogplr/internal/keys"
 )
 
 // Good files; each case below spoils one line of them.
@@ -132,12 +135,50 @@ func TestRobotProblems(t *testing.T) {
 		{4, `control_socket = "/` + strings.Repeat("x", 107) + `"`, 0, `108 characters`},
 		{4, `prot = 5`, 0, `prot: found an unknown key, expected one of name, address`},
 		{4, `listen_port = 5`, 0, `listen_port: found a key that belongs in gateway.toml, expected one of name, address`},
+		{4, `discovery = 5`, 0, `discovery: found 5, expected a table [discovery]`},
+		{4, `discovery.allow = []`, 0, `discovery.allow: found a list beside a [[carrier]], expected it in a file without [[carrier]]`},
+		{4, `discovery.forbid = []`, 0, `discovery.forbid: found an unknown key, expected one of allow, deny`},
 		{4, `robot = [{name = "spot"}]`, 0, `robot: found a key that belongs in gateway.toml`},
 		{4, `"a.b" = 5`, 0, `an unknown key`},
 		{4, `a.b = 5`, 0, `a: found an unknown key`},
-		{6, ``, 5, `interface of carrier number 1: found nothing`},
+		{6, ``, 5, `interface of carrier number 1: found nothing, expected "interface", "mac", "driver", "bus" or "kind", to say which`},
+		{6, `label = "x"`, 5, `interface of carrier number 1: found nothing`},
+		{6, `interface = ""`, 0, `interface of carrier number 1: found an empty text, expected the name of a network interface, such as "wwan0", or a pattern`},
+		{6, `interface = "sixteen-letters-"`, 0, `or a pattern, such as "wwan*"; * stands for any characters`},
+		{6, `interface = "wwan["`, 0, `found "wwan["`},
+		{6, `interface = "w/*"`, 0, `found "w/*"`},
 		{6, `interface = "wlan0"`, 8, `which carrier number 1 has already`},
+		{6, `interface = "wl*"`, 8, `found "wlan0", which carrier number 1 takes already with "wl*", expected it before the [[carrier]] with the pattern`},
+		{6, `mac = "0c:5b:8f:27:9a"`, 0, `mac of carrier number 1: found "0c:5b:8f:27:9a", expected a hardware address`},
+		{6, `mac = "wwan*"`, 0, `expected a hardware address`},
+		{6, `driver = ""`, 0, `driver of carrier number 1: found an empty text, expected the name of a kernel driver`},
+		{6, `driver = "a/b"`, 0, `expected the name of a kernel driver`},
+		{6, `bus = "/"`, 0, `bus of carrier number 1: found "/", expected the path of a device below /sys/devices`},
+		{6, `kind = "umts"`, 0, `kind of carrier number 1: found "umts", expected one of "ethernet", "wifi", "wwan", `},
+		{6, `kind = "w*"`, 0, `kind of carrier number 1: found "w*", expected one of`},
+		{6, "interface = \"wwan0\"\ncidr = \"10.0.0.0/8\"", 7, `cidr of carrier number 1: found an unknown key, expected one of interface, mac, driver, bus, kind, label, cost, monthly_cap, dns`},
 		{6, "interface = \"wwan0\"\nmetric = 3", 7, `metric of carrier number 1: found an unknown key, expected one of interface`},
+		{6, "interface = \"wwan0\"\nlabel = \"\"", 7, `label of carrier number 1: found an empty text, expected a short text, at most 24 characters`},
+		{6, "interface = \"wwan0\"\nlabel = \"x\\ty\"", 7, `expected a short text`},
+		{6, "interface = \"wwan0\"\nlabel = \" x\"", 7, `expected a short text`},
+		{6, "interface = \"wwan0\"\nlabel = \"1234567890123456789012345\"", 7, `expected a short text`},
+		{6, "interface = \"wwan0\"\ncost = -1", 7, `cost of carrier number 1: found -1, expected a number from 0 to 1000000, where 2 is twice as dear as 1`},
+		{6, "interface = \"wwan0\"\ncost = nan", 7, `cost of carrier number 1: found NaN`},
+		{6, "interface = \"wwan0\"\nmonthly_cap = \"5 gigabytes\"", 7, `monthly_cap of carrier number 1: found "5 gigabytes", expected an amount of data, such as "5GB" or "500MB"`},
+		{6, "interface = \"wwan0\"\nmonthly_cap = \"5GiB\"", 7, `(decimal: 1 GB is 1,000 MB)`},
+		{6, "interface = \"wwan0\"\nmonthly_cap = \"0MB\"", 7, `found "0MB", expected an amount of data from "1MB" to "1000TB"`},
+		{6, "interface = \"wwan0\"\nmonthly_cap = 5", 7, `found 5 (without quotes)`},
+		{6, "interface = \"wwan0\"\ndns = []", 7, `dns of carrier number 1: found an empty list, expected the address of a DNS server`},
+		{6, "interface = \"wwan0\"\ndns = \"dns.example.com\"", 7, `found "dns.example.com", expected the address of a DNS server`},
+		{6, "interface = \"wwan0\"\ndns = [\"9.9.9.9\",\n\"9.9.9.9\"]", 8, `every server once`},
+		{6, "interface = \"wwan0\"\ndns = \"127.0.0.53\"", 7, `a server that the carrier reaches`},
+		{6, "interface = \"wwan0\"\ndns = \"fe80::1%wwan0\"", 7, `an address without %`},
+		{6, "interface = \"wwan0\"\ndns = \"::ffff:9.9.9.9\"", 7, `written as IPv4, 9.9.9.9`},
+		{8, "interface = \"wlan0\"\n[discovery]\ndeny = [\n\"name:w*\",\n\"wwan0\"]", 12, `discovery.deny: found "wwan0", expected a selector: "name:", "mac:", "driver:", "bus:", "kind:" or "cidr:" and what it must be`},
+		{8, "interface = \"wlan0\"\n[discovery]\ndeny = [\"kind:umts\"]", 10, `found "kind:umts", expected behind "kind:" one of "ethernet"`},
+		{8, "interface = \"wlan0\"\n[discovery]\ndeny = [\"cidr:10.0.0.1\"]", 10, `expected behind "cidr:" a prefix of addresses`},
+		{8, "interface = \"wlan0\"\n[discovery]\ndeny = [\"name:a\", \"name:a\"]", 10, `expected every selector once`},
+		{8, "interface = \"wlan0\"\n[discovery]\ndeny = \"name:a\"", 10, `found "name:a", expected a list of up to 32 selectors`},
 		{10, `name = "east"`, 15, `name of gateway number 2: found "east", which the gateway of line 9 has already`},
 		{10, ``, 9, `name of gateway number 1: found nothing`},
 		{11, `address = "10.77.0.11/16"`, 0, `without prefix length`},
@@ -151,13 +192,26 @@ func TestRobotProblems(t *testing.T) {
 		{12, `public_key = "AAAA"`, 0, `a text of 4 characters that is not 32 bytes long`},
 		{12, `public_key = "` + strings.Repeat("A", 43) + `="`, 0, `all zero`},
 		{12, ``, 9, `public_key of gateway "west": found nothing`},
-		{13, `endpoint = "west.example.com:51820"`, 0, `DNS names are not understood yet, only ip:port`},
-		{13, `endpoint = "west"`, 0, `DNS names are not understood yet, only ip:port`},
+		{13, `endpoint = "west.example.com"`, 0, `; the port is missing`},
+		{13, `endpoint = "west.example.com:0"`, 0, `a port from 1 to 65535 behind the address`},
+		{13, `endpoint = "west.example.com:http"`, 0, `a port from 1 to 65535 behind the address`},
+		{13, `endpoint = "-west.example.com:51820"`, 0, `a DNS name has letters a to z, digits and '-', others in the form "xn--..."`},
+		{13, `endpoint = "west..example.com:51820"`, 0, `a DNS name has`},
+		{13, `endpoint = "küche.example.com:51820"`, 0, `a DNS name has`},
+		{13, `endpoint = ":51820"`, 0, `a DNS name has`},
+		{13, `endpoint = "localhost:51820"`, 0, `localhost is no machine's name on the internet`},
+		{13, `endpoint = "198.51.100.300:51820"`, 0, `198.51.100.300 is no machine's name on the internet`},
+		{13, `endpoint = "` + strings.Repeat("a234567890.", 23) + `de:51820"`, 0, `a DNS name of at most 253 characters`},
+		{13, `endpoint = []`, 0, `found an empty list, expected an IP address or a DNS name and a port`},
+		{13, "endpoint = [\n\"198.51.100.10:51820\",\n\"198.51.100.10:51820\"]", 15, `found 198.51.100.10:51820, which gateway "west" has already, expected an endpoint of its own for every gateway, each once`},
+		{13, "endpoint = [\"a.example.com:51820\",\n\"A.example.com.:51820\"]", 14, `found a.example.com:51820, which gateway "west" has already`},
+		{13, "endpoint = [\"198.51.100.10:51820\",\n\"10.77.0.11:51820\"]", 14, `the tunnel cannot run through itself`},
+		{13, `endpoint = [` + strings.Repeat(`"x",`, 9) + `]`, 0, `found a list of 9`},
 		{13, `endpoint = "198.51.100.10"`, 0, `the port is missing`},
 		{13, `endpoint = "2001:db8::1"`, 0, `the IPv6 address has no brackets`},
 		{13, `endpoint = "2001:db8::1:51820"`, 0, `the IPv6 address has no brackets`},
 		{13, `endpoint = "198.51.100.10:0"`, 0, `a port from 1 to 65535`},
-		{13, `endpoint = "198.51.100.10:70000"`, 0, `an IP address and a port`},
+		{13, `endpoint = "198.51.100.10:70000"`, 0, `a port from 1 to 65535 behind the address`},
 		{13, `endpoint = "0.0.0.0:51820"`, 0, `0.0.0.0 means every address of a machine`},
 		{13, `endpoint = "[::]:51820"`, 0, `:: means every address of a machine`},
 		{13, `endpoint = "127.0.0.1:51820"`, 0, `127.0.0.1 is the robot itself`},
@@ -178,8 +232,7 @@ func TestRobotProblems(t *testing.T) {
 func TestRobotWithoutCarriersOrGateways(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	file := write(t, "robot.toml", strings.Join(goodRobot[:4], "\n")+"\n")
-	want := file + ":5: carrier: found no [[carrier]], expected a table [[carrier]] with interface = \"NAME\" for each uplink\n" +
-		file + ":5: gateway: found no [[gateway]], expected here the [[gateway]] block that `fogplr init gateway` prints on each gateway"
+	want := file + ":5: gateway: found no [[gateway]], expected here the [[gateway]] block that `fogplr init gateway` prints on each gateway"
 	if err := loadRobot(file); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -198,11 +251,31 @@ func TestRobotWithoutCarriersOrGateways(t *testing.T) {
 	}
 }
 
+// [discovery] without [[carrier]] has its own mistakes.
+func TestDiscoveryProblems(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	good := append(append([]string(nil), goodRobot[:4]...), append([]string{"[discovery]", `allow = ["name:tun5"]`, `deny = ["kind:wifi"]`}, goodRobot[8:]...)...)
+	if err := loadRobot(write(t, "robot.toml", strings.Join(good, "\n"))); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []spoiled{
+		{7, `deny = ["kind:wifi", "name:tun5"]`, 0, `discovery.deny: found "name:tun5", which is in allow too, expected it in one of the two`},
+		{6, `allow = ["name:tun 5"]`, 0, `discovery.allow: found "name:tun 5", expected behind "name:" the name of a network interface`},
+		{6, `allow = [5]`, 0, `discovery.allow: found 5 (without quotes), expected a list of up to 32 selectors`},
+		{6, `alow = []`, 0, `discovery.alow: found an unknown key, expected allow, perhaps; here one of allow, deny`},
+	} {
+		c.check(t, good, loadRobot)
+	}
+}
+
 func TestGatewayProblems(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	for _, c := range []spoiled{
 		{4, `listen_port = 0`, 0, `from 1 to 65535`},
 		{4, `listen_port = 65536`, 0, `from 1 to 65535`},
+		{4, `listen_port = []`, 0, `or a list of 1 to 8 of them`},
+		{4, "listen_port = [51820,\n443,\n443]", 6, `found 443 again, expected every number once`},
+		{4, `discovery = {}`, 0, `discovery: found a key that belongs in robot.toml`},
 		{4, `listen_port = "51820"`, 0, `found "51820"`},
 		{4, `deadline = "5s"`, 0, `deadline: found a key that belongs in robot.toml`},
 		{4, `gateway = [{name = "east"}]`, 0, `gateway: found a key that belongs in robot.toml`},
@@ -238,7 +311,7 @@ func TestSameNodeNumberIsRefused(t *testing.T) {
 func TestEveryProblemIsReportedInOrder(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	lines := append([]string(nil), goodRobot...)
-	lines[0], lines[3], lines[7], lines[12], lines[17] = `nmae = "stretch"`, `mtu = 1`, `interface = "wwan0"`, `endpoint = "west:1"`, `port = 1`
+	lines[0], lines[3], lines[7], lines[12], lines[17] = `nmae = "stretch"`, `mtu = 1`, `interface = "wwan0"`, `endpoint = "west"`, `port = 1`
 	err := loadRobot(write(t, "robot.toml", strings.Join(lines, "\n")))
 	var problems *Error
 	if !errors.As(err, &problems) {
@@ -255,28 +328,34 @@ func TestEveryProblemIsReportedInOrder(t *testing.T) {
 
 func TestBlanksOfInitNameTheirLines(t *testing.T) {
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
-	text := RobotFile{Name: "stretch", Addresses: []string{"10.77.0.2/16"}, PrivateKeyFile: "node.key"}.Render()
-	err := loadRobot(write(t, "robot.toml", text))
-	var problems *Error
-	if !errors.As(err, &problems) {
-		t.Fatalf("error %v", err)
-	}
-	reported := map[int]bool{}
-	for _, p := range problems.Problems {
-		reported[p.Line] = p.Blank
-	}
-	blanks := 0
-	for i, line := range strings.Split(text, "\n") {
-		if strings.Contains(line, "FILL IN") {
-			blanks++
-			if !reported[i+1] {
-				t.Errorf("line %d is a blank and is not reported: %s", i+1, line)
+	for name, c := range map[string]struct {
+		file RobotFile
+		want []string
+	}{
+		"all but gateways": {RobotFile{Name: "stretch", Addresses: []string{"10.77.0.2/16"}, PrivateKeyFile: "node.key"}, []string{"gateway"}},
+		"a gateway": {RobotFile{
+			PrivateKeyFile: "node.key",
+			Gateways:       []GatewayBlock{{Name: "west", Addresses: []string{"10.77.0.11"}, PublicKey: keys.Generate().PublicKey().String(), EndpointNote: "FILL IN"}},
+		}, []string{"name", "address", `endpoint of gateway "west"`}},
+	} {
+		text := c.file.Render()
+		err := loadRobot(write(t, "robot.toml", text))
+		var problems *Error
+		if !errors.As(err, &problems) {
+			t.Fatalf("error %v", err)
+		}
+		lines := strings.Split(text, "\n")
+		var got []string
+		for _, p := range problems.Problems {
+			got = append(got, p.Key)
+			key, _, _ := strings.Cut(p.Key, " ")
+			if line := lines[p.Line-1]; !p.Blank || p.Line < len(lines) && !strings.HasPrefix(line, key+` = ""`) {
+				t.Errorf("%s: blank %v: %v, in %q", name, p.Blank, &p, line)
 			}
 		}
-	}
-	last := problems.Problems[len(problems.Problems)-1]
-	if blanks != 1 || len(problems.Problems) != 2 || !last.Blank || last.Line != strings.Count(text, "\n")+1 {
-		t.Errorf("%d blanks, %d problems: %v", blanks, len(problems.Problems), err)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: blanks %q, want %q", name, got, c.want)
+		}
 	}
 }
 

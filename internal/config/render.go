@@ -20,7 +20,7 @@ type RobotFile struct {
 	Name           string
 	Addresses      []string // with prefix lengths
 	PrivateKeyFile string
-	Carriers       []string // interface names
+	Carriers       []string // interface names; none for discovery
 	Gateways       []GatewayBlock
 }
 

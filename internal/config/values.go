@@ -4,18 +4,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"strings"
-	"unicode"
 
 	"github.com/fogplr/fogplr/internal/tables"
 	"github.com/fogplr/fogplr/replicate"
 )
 
 const (
-	prefixExpected   = `an overlay address with its prefix length, such as "10.77.0.2/16", or a list of up to 8 of them`
-	plainExpected    = `an overlay address without prefix length, such as "10.77.0.11", or a list of up to 8 of them`
-	endpointExpected = `an IP address and a port, such as "198.51.100.10:51820" or "[2001:db8::1]:51820"`
-	levelExpected    = `"debug", "info", "warn" or "error"`
+	prefixExpected = `an overlay address with its prefix length, such as "10.77.0.2/16", or a list of up to 8 of them`
+	plainExpected  = `an overlay address without prefix length, such as "10.77.0.11", or a list of up to 8 of them`
+	levelExpected  = `"debug", "info", "warn" or "error"`
 )
 
 // texts returns the texts of key, which is one text or a list of 1 to limit.
@@ -119,61 +116,4 @@ func isBroadcast(p netip.Prefix) bool {
 	}
 	ones = uint32(1)<<(32-p.Bits()) - 1
 	return host&ones == ones
-}
-
-// endpoint reads where a gateway listens; overlay are this node's prefixes.
-func endpoint(t *tables.Table, overlay []netip.Prefix) netip.AddrPort {
-	s, ok := t.Require("endpoint", endpointExpected)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	ep, err := netip.ParseAddrPort(s)
-	if err != nil {
-		t.Wrong("endpoint", endpointComplaint(s))
-		return ep
-	}
-	a := ep.Addr()
-	if complaint := checkEndpoint(ep); complaint != "" {
-		t.Wrong("endpoint", complaint)
-	}
-	for _, p := range overlay {
-		if p.Contains(a) {
-			t.Wrong("endpoint", fmt.Sprintf("an address outside the overlay %v, since the tunnel cannot run through itself", p.Masked()))
-		}
-	}
-	return ep
-}
-
-// checkEndpoint returns what was expected instead of ep, or nothing.
-func checkEndpoint(ep netip.AddrPort) string {
-	a := ep.Addr()
-	const expected = "the gateway's address as robots reach it from outside"
-	switch {
-	case ep.Port() == 0:
-		return "a port from 1 to 65535 behind the address"
-	case a.Is4In6():
-		return fmt.Sprintf("the same address written as IPv4, %v", netip.AddrPortFrom(a.Unmap(), ep.Port()))
-	case a.IsUnspecified():
-		return fmt.Sprintf("%s; %v means every address of a machine", expected, a)
-	case a.IsLoopback():
-		return fmt.Sprintf("%s; %v is the robot itself", expected, a)
-	case a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Sprintf("%s; %v means many machines", expected, a)
-	case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
-		return fmt.Sprintf("%s; %v is good on one link only", expected, a)
-	}
-	return ""
-}
-
-// endpointComplaint says why s is no ip:port.
-func endpointComplaint(s string) string {
-	host, _, _ := strings.Cut(s, ":")
-	_, err := netip.ParseAddr(strings.Trim(s, "[]"))
-	switch {
-	case err == nil, strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "["):
-		return endpointExpected + "; the port is missing, or the IPv6 address has no brackets"
-	case strings.IndexFunc(host, unicode.IsLetter) >= 0:
-		return endpointExpected + "; DNS names are not understood yet, only ip:port"
-	}
-	return endpointExpected
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,7 +32,10 @@ func Gateway(ctx context.Context, o Options) error {
 	}
 	b.note("key", keyWarning)
 	b.note("robots", cfg.Warning())
-	tc := tunnel.GatewayConfig{Common: b.common(), Key: tunnel.Key(key), ListenPort: cfg.ListenPort, Robots: robotPeers(cfg)}
+	if len(cfg.ListenPorts) > 1 {
+		b.note("ports", fmt.Sprintf("Only the first listen_port, %d, is in use: this version cannot listen on several.", cfg.ListenPorts[0]))
+	}
+	tc := tunnel.GatewayConfig{Common: b.common(), Key: tunnel.Key(key), ListenPort: cfg.ListenPorts[0], Robots: robotPeers(cfg)}
 	if tc.Contacts, err = contacts.Load(contactsFile(cfg)); err != nil { // it only costs time
 		o.Log.Warn("Where the robots were last is not known, so after this start they take some seconds to come back.", "err", err)
 	}
@@ -43,7 +47,7 @@ func Gateway(ctx context.Context, o Options) error {
 		file: o.ConfigFile, role: "gateway", level: o.Level, started: cfg, key: key,
 		load: config.LoadGateway, node: func(c *config.Gateway) *config.Node { return &c.Node },
 		more: func(started, fresh *config.Gateway) (keys []string) {
-			if started.ListenPort != fresh.ListenPort {
+			if !slices.Equal(started.ListenPorts, fresh.ListenPorts) {
 				keys = append(keys, "listen_port")
 			}
 			return keys

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestReload(t *testing.T) {
 			file: file, role: "gateway", level: new(slog.LevelVar), started: started, key: key,
 			load: config.LoadGateway, node: func(g *config.Gateway) *config.Node { return &g.Node },
 			more: func(old, fresh *config.Gateway) []string {
-				if old.ListenPort != fresh.ListenPort {
+				if !slices.Equal(old.ListenPorts, fresh.ListenPorts) {
 					return []string{"the port"}
 				}
 				return nil

@@ -3,11 +3,14 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/internal/slots"
@@ -52,9 +55,12 @@ type robot struct {
 	key    keys.Private
 	tunnel *tunnel.Robot
 
-	mu  sync.Mutex // held while carriers are looked at
-	cfg *config.Robot
-	set tunnel.RobotConfig // what the tunnel has, with
+	mu      sync.Mutex // held while carriers are looked at
+	cfg     *config.Robot
+	book    *slots.Book
+	chooser *carriers.Chooser
+	absent  map[int]string     // why a carrier, by slot, has no interface
+	set     tunnel.RobotConfig // what the tunnel has, with
 	// leaving, those at the end of its carriers that are not wanted any more and
 	// go at a time, or as soon as the others reach every gateway.
 	leaving int
@@ -142,28 +148,58 @@ func same(a, b tunnel.RobotConfig) bool {
 func (d *robot) choose(cfg *config.Robot) (tunnel.RobotConfig, error) {
 	set := tunnel.RobotConfig{Common: d.common()}
 	set.Deadline = cfg.Deadline
-	slot, notes, err := slots.Assign(cfg.StateDir, cfg.Carriers)
-	if slot == nil {
-		return set, slotsUnread(&cfg.Node, err)
-	}
+	chosen, err := d.chooseCarriers(cfg)
 	if err != nil {
-		notes = append(notes, slotsUnkept(&cfg.Node, err))
+		return set, err
 	}
-	for _, n := range notes {
-		d.note("slots", n)
-	}
-	for _, c := range cfg.Carriers {
-		carrierKey := keys.CarrierKey(d.key, uint8(slot[c]))
+	for _, c := range chosen {
+		carrierKey := keys.CarrierKey(d.key, uint8(c.Slot))
 		set.Carriers = append(set.Carriers, tunnel.Carrier{
-			Interface: c, Slot: slot[c], Key: tunnel.Key(carrierKey), Port: keys.CarrierPort(carrierKey.PublicKey()),
+			Interface: c.Interface, Slot: c.Slot, Key: tunnel.Key(carrierKey), Port: keys.CarrierPort(carrierKey.PublicKey()),
 		})
 	}
 	for _, g := range cfg.Gateways {
-		set.Gateways = append(set.Gateways, tunnel.GatewayPeer{
-			Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey), Endpoints: []netip.AddrPort{g.Endpoint},
-		})
+		p := tunnel.GatewayPeer{Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey)}
+		for _, e := range g.Endpoints {
+			a, ok := e.AddrPort()
+			if !ok {
+				return set, fmt.Errorf("the endpoint %v of gateway %s is a DNS name, which is not looked up yet: give its address", e, g.Name)
+			}
+			p.Endpoints = append(p.Endpoints, a)
+		}
+		set.Gateways = append(set.Gateways, p)
 	}
 	return set, nil
+}
+
+// chooseCarriers returns what the carriers are now, and keeps their slots.
+func (d *robot) chooseCarriers(cfg *config.Robot) ([]carriers.Carrier, error) {
+	if d.chooser == nil {
+		book, notes, err := slots.Load(cfg.StateDir)
+		if err != nil {
+			return nil, slotsUnread(&cfg.Node, err)
+		}
+		d.note("slots", strings.Join(notes, " "))
+		d.book, d.chooser = book, carriers.New(book)
+	}
+	interfaces, err := d.net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	choice := d.chooser.Choose(cfg, interfaces)
+	d.note("carriers", strings.Join(append(choice.Notes, choice.Missing...), " "))
+	unkept := ""
+	if err := d.book.Save(); err != nil {
+		unkept = slotsUnkept(&cfg.Node, err)
+	}
+	d.note("unkept", unkept)
+	d.absent = map[int]string{}
+	for _, c := range choice.Carriers {
+		if c.Index == 0 {
+			d.absent[c.Slot] = c.Problem
+		}
+	}
+	return choice.Carriers, nil
 }
 
 // keep tells the tunnel what has become of its carriers, and the kernel what they
@@ -184,10 +220,14 @@ func (d *robot) keep() (again time.Duration, err error) {
 	}
 	var want []routing.Want
 	for _, c := range d.set.Carriers {
+		if problem := d.absent[c.Slot]; problem != "" {
+			d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Problem: problem})
+			continue
+		}
 		want = append(want, routing.Want{Interface: c.Interface, Slot: c.Slot, Endpoints: endpoints})
 	}
-	carriers, err := d.net.Apply(want)
-	for _, c := range carriers {
+	uplinks, err := d.net.Apply(want)
+	for _, c := range uplinks {
 		d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached, Problem: c.Problem, Warning: c.Warning})
 	}
 	if d.leaving > 0 {
