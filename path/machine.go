@@ -101,7 +101,8 @@ type Machine struct {
 	failed   int           // in a row without a session
 	retry    time.Duration // distance to the next, before what RTT demands
 	held     time.Time     // none before, in a search
-	renew    bool          // one is due on a path that is up
+	renew    bool          // one is due, whatever the state
+	dead     bool          // and gives up the keys, in a search
 
 	// Session: a key pair for sending.
 	sealed    time.Time // last sign that there is one, zero after Expire
@@ -204,11 +205,8 @@ func (m *Machine) Slept(d time.Duration, now time.Time) {
 	m.forgive(now)
 	m.formedAt = time.Time{}
 	m.renew = d >= keysDoubtful
-	if d < rejectAfterTime {
-		return
-	}
-	m.sealed = time.Time{}
-	if m.up {
+	m.dead = d >= rejectAfterTime
+	if m.dead && m.up {
 		m.up = false
 		m.search(now)
 		m.died = false

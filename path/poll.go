@@ -141,9 +141,9 @@ func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 	m.judgeDeaf(now, live)
 
 	hs := latest(m.handshakeAt(live), m.held)
-	if !hs.After(now) {
+	if m.renew || !hs.After(now) {
 		a.Handshake = true
-		a.Expire = !m.lastHS.IsZero() && (!live || now.Sub(m.standing) >= m.patience())
+		a.Expire = m.dead || !m.lastHS.IsZero() && (!live || now.Sub(m.standing) >= m.patience())
 		if a.Expire {
 			m.expire(now, live)
 			live = false
@@ -228,7 +228,7 @@ func (m *Machine) judgeDeaf(now time.Time, live bool) {
 
 func (m *Machine) handshake(now time.Time) {
 	m.lastHS = now
-	m.renew = false
+	m.renew, m.dead = false, false
 	if m.up {
 		return
 	}
