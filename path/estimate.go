@@ -31,11 +31,13 @@ func (r *rtt) timeout() time.Duration {
 // ratio is the share of probes that are answered, smoothed.
 type ratio float64
 
-func (r *ratio) hit()  { *r += (1 - *r) * ratioGain }
-func (r *ratio) miss() { *r -= *r * ratioGain }
+func (r *ratio) hit()  { r.turn(1, ratioGain) }
+func (r *ratio) miss() { r.turn(0, ratioGain) }
 
 // late takes a miss back.
 func (r *ratio) late() { *r = min(*r+ratioGain, 1) }
+
+func (r *ratio) turn(to, gain ratio) { *r += (to - *r) * gain }
 
 // silence returns for how long the answers to probes sent every interval stay
 // away with probability chance though nothing has changed.

@@ -21,7 +21,7 @@ func (h *Hearing) Announced(interval time.Duration, now time.Time) {
 }
 
 // Live reports whether copies should go to this carrier: it was heard within
-// three announced intervals, but within 3 s at least and 30 s at most.
+// three announced intervals, but within 3 s at least and two minutes at most.
 func (h *Hearing) Live(now time.Time) bool {
 	limit := min(max(hearingFactor*h.interval, hearingMin), hearingMax)
 	return !h.last.IsZero() && now.Sub(h.last) <= limit

@@ -18,7 +18,8 @@ func TestHearing(t *testing.T) {
 		{200 * time.Millisecond, 3 * time.Second},
 		{time.Second, 3 * time.Second},
 		{5 * time.Second, 15 * time.Second},
-		{65 * time.Second, 30 * time.Second},
+		{40 * time.Second, 120 * time.Second},
+		{65 * time.Second, 120 * time.Second},
 	} {
 		var h Hearing
 		h.Announced(c.announced, start.Add(-time.Second))

@@ -9,8 +9,11 @@ const (
 	// frames a second each way.
 	defaultActive = 200 * time.Millisecond
 	// defaultIdle keeps NAT bindings (30 s and more, RFC 4787) and WireGuard keys
-	// alive on an idle path.
-	defaultIdle = 5 * time.Second
+	// alive on an idle path. defaultMaxIdle makes two idle paths on one carrier cost
+	// half of 10 MB a day; it is also WireGuard's own keepalive, so with more there
+	// would be keepalives beside the probes.
+	defaultIdle    = 5 * time.Second
+	defaultMaxIdle = 10 * time.Second
 	// defaultLinger: gaps between the packets of one application are shorter.
 	defaultLinger = time.Second
 	// defaultSuspect is three active intervals.
@@ -23,6 +26,20 @@ const (
 	defaultRetry = time.Second
 	// defaultMaxRetry is RekeyTimeout of WireGuard, the pace of WireGuard itself.
 	defaultMaxRetry = 5 * time.Second
+	// defaultIdleRetry: a path that stays down all day costs a third of 10 MB.
+	defaultIdleRetry = 15 * time.Second
+	// defaultVerify: with probes, 2 kB/s of an active path are its own.
+	defaultVerify = 5 * time.Second
+	// defaultLargest is the frame of an inner packet of 1,280 bytes.
+	defaultLargest = 1308
+)
+
+// What LowData has in place of those.
+const (
+	lowActive  = 500 * time.Millisecond // two fifths of the cost under traffic
+	lowIdle    = 10 * time.Second
+	lowMaxIdle = 40 * time.Second // WireGuard's keepalive divides it; 2 MB a day
+	lowVerify  = 30 * time.Second
 )
 
 // WireGuard's own times (golang.zx2c4.com/wireguard/device/constants.go).
@@ -55,6 +72,9 @@ const (
 	// keysDoubtful is a sleep after which keys that WireGuard renews at 120 s may be
 	// 180 s old, or will be before that renewal is noticed to be overdue.
 	keysDoubtful = 45 * time.Second
+	// slowAfter so long without traffic, a link event or success, a search takes its
+	// time.
+	slowAfter = 10 * time.Minute
 	// expireGrace: frames encrypted just before Expire are still being sent, and
 	// do not prove a new session.
 	expireGrace = 10 * time.Millisecond
@@ -70,6 +90,7 @@ const (
 // Answer ratio.
 const (
 	ratioGain = 1.0 / 64 // per probe: a memory of 13 s at the active interval
+	quickGain = 1.0 / 8  // for what must know of a change at once
 	// suspectChance is the chance that a path which answers as usual is
 	// suspected; that costs a harmless handshake.
 	suspectChance = 1e-2
@@ -126,6 +147,10 @@ const (
 	raiseSoon = time.Minute
 	// searchSpacing is the least distance of searches, whatever the link events.
 	searchSpacing = time.Minute
+	// doubtLoss on the way out, of at least doubtFrames in a second, is a sign that
+	// large frames may be getting lost.
+	doubtLoss   = 0.1
+	doubtFrames = 20
 	// doubtSpacing is the least distance of tries because of loss.
 	doubtSpacing = time.Second
 	// maxMissed sizes are remembered: those of a search, and what one before left.
@@ -160,7 +185,7 @@ const (
 const (
 	hearingFactor = 3                 // announced intervals of silence before a robot's carrier is not live
 	hearingMin    = 3 * time.Second   // as Trust on the other side
-	hearingMax    = 30 * time.Second  // whatever is announced
+	hearingMax    = 120 * time.Second // whatever is announced; the longest idle interval is 40 s
 	hearingRecent = 150 * time.Second // below rejectAfterTime: keys still stand
 )
 
@@ -168,6 +193,22 @@ const (
 const (
 	lossBuckets = 10          // window of Share, in buckets
 	lossBucket  = time.Second // length of one
+	// lossEvidence is how many frames tell something of loss: those of probes alone,
+	// on an active path, within the window.
+	lossEvidence = 30
+	// A path is lossy, and of use only beside others, when it loses lossyShare one
+	// way: applications that repeat what is lost stall. Below lossyLeast it is not.
+	lossyShare = 0.3
+	lossyLeast = 0.2
+	// answeredLeast is the share of probes that an idle path must answer.
+	answeredLeast = 0.5
+	// Loss is one-way from oneWayShare on, until it falls below oneWayLeast, when
+	// the other way loses a third of it at most.
+	oneWayShare  = 0.05
+	oneWayLeast  = 0.03
+	oneWayFactor = 3
+	// verdictFor is how long a verdict stands when nothing is sent.
+	verdictFor = time.Minute
 	// lossResync: a frame this far behind the highest number means that the
 	// sender's numbering started again; reordering never reaches that far.
 	lossResync = 1 << 16

@@ -2,37 +2,6 @@ package path
 
 import "time"
 
-// Config of a Machine. All fields must be positive.
-type Config struct {
-	// Active and Idle are the probe intervals: while traffic flows, and when not.
-	Active, Idle time.Duration
-	// Linger is how long after the last traffic a path stays active.
-	Linger time.Duration
-	// Suspect is the silence after which a handshake is tried on a path that
-	// goes on carrying.
-	Suspect time.Duration
-	// Trust is the silence after which a path is down; a path that answers few
-	// probes gets more, up to MaxTrust.
-	Trust, MaxTrust time.Duration
-	// Retry is the least distance between two handshakes, MaxRetry the distance
-	// that they grow to on a path that stays down.
-	Retry, MaxRetry time.Duration
-}
-
-// DefaultConfig returns the values that limits.go gives reasons for.
-func DefaultConfig() Config {
-	return Config{
-		Active:   defaultActive,
-		Idle:     defaultIdle,
-		Linger:   defaultLinger,
-		Suspect:  defaultSuspect,
-		Trust:    defaultTrust,
-		MaxTrust: defaultMaxTrust,
-		Retry:    defaultRetry,
-		MaxRetry: defaultMaxRetry,
-	}
-}
-
 // Machine is the robot's view of one path. It must be used by one goroutine at
 // a time; the caller locks. Times passed in must have a monotonic reading and
 // must not go back. The caller reports events and does what Poll says; it calls
@@ -41,16 +10,17 @@ func DefaultConfig() Config {
 //
 //	           +----------+   Route(true)    +--------+
 //	 from      | no route | ---------------> | search | no proof: handshake, probe and STUN,
-//	 anywhere: +----------+   handshake,     +--------+ 1 s apart, growing to 5 s; from the
-//	 Route(false)   ^         probe, STUN     |      ^  second handshake on with Expire
+//	 anywhere: +----------+   handshake,     +--------+ 1 s apart, growing to 5 s, and to 15 s
+//	 Route(false)   ^         probe, STUN     |      ^  in vain for 10 idle minutes; from the
+//	                |                         |      |  second handshake on with Expire
 //	 ---------------+                         |      |
 //	                              a reply;    |      | silent for Trust (3 s, up to 10 s
 //	                              after a     |      | where few probes are answered):
 //	                              death, two  v      | Expire, handshake, probe
-//	+------+  no traffic for 1 s            +----------+
-//	| idle | <----------------------------- |  active  |
-//	| 5 s  | -----------------------------> |  200 ms  |
-//	+------+  traffic, or a probe overdue   +----------+
+//	+--------+  no traffic for 1 s          +----------+
+//	|  idle  | <--------------------------- |  active  |
+//	| 5-10 s | ---------------------------> |  200 ms  |
+//	+--------+  traffic, or a probe overdue +----------+
 //	                                         |      ^
 //	           silent for Suspect (600 ms    |      | a reply
 //	           and 3 probes, more where      v      |
@@ -66,9 +36,14 @@ func DefaultConfig() Config {
 // for Trust before Expire ends it. While other frames come by a path that is up,
 // its keys and its way back are good, so that a silence may last up to MaxTrust.
 //
-// A silence begins with the last proof or, on an idle path, with a probe. When
-// Poll comes more than 2 s late, this program or machine slept: then silence
-// counts from now on, and a probe goes out first.
+// A silence begins with the last proof or, on an idle path, with a probe. So an
+// idle path is down within its probe interval and Trust. When Poll comes more than
+// 2 s late, this program or machine slept: then silence counts from now on, and a
+// probe goes out first.
+//
+// A path that is up is also searched for the largest frame that it takes (Search).
+// Those probes have numbers of their own: only small ones tell life from death, so
+// a path that drops large frames is up, and named for what it drops.
 type Machine struct {
 	cfg Config
 
@@ -78,6 +53,9 @@ type Machine struct {
 	got   int  // proofs in this search, since the last Expire
 
 	searchAt    time.Time // when the search began
+	kickedAt    time.Time // last Kick
+	slow        bool      // the search takes its time
+	noWayOut    bool      // at the death frames still came in
 	lastTraffic time.Time
 	lastProof   time.Time
 	lastHeard   time.Time
@@ -92,6 +70,8 @@ type Machine struct {
 	lastProbe   time.Time     // when the last one was sent
 	announced   time.Duration // the interval in it
 	probeAt     time.Time     // probe at the latest then, zero for no such need
+	lastSent    time.Time     // when the last one of any kind was sent
+	control     time.Time     // when the latest one that was answered was sent
 	probes      uint64
 	replies     uint64
 
@@ -120,24 +100,22 @@ type Machine struct {
 
 	rtt    rtt
 	answer ratio
+	quick  ratio // the same, of late
+
+	keepalive Keepalive
+	moves     uint64 // times that the gateway saw another address
+	sizes     Search
+	meter     meter
+	throttle  Throttle
+	quality   quality
 }
 
 type probe struct {
 	id       uint32
 	sent     time.Time
-	staged   bool // waited in WireGuard for a session: no RTT sample
+	silence  time.Duration // before it
+	staged   bool          // waited in WireGuard for a session: no RTT sample
 	answered bool
-}
-
-// Snapshot is what a Machine knows, for status.
-type Snapshot struct {
-	Up    bool
-	Stage Stage
-	// RTT and RTTVar are smoothed as in RFC 6298, 0 when not known.
-	RTT, RTTVar time.Duration
-	// LastProof is when the last proof came, zero for never.
-	LastProof       time.Time
-	Probes, Replies uint64
 }
 
 // New returns a Machine without a route.
@@ -150,7 +128,24 @@ func New(cfg Config, now time.Time) *Machine {
 		silentID: 1,
 		retry:    cfg.Retry,
 		answer:   1,
+		quick:    1,
+
+		keepalive: NewKeepalive(cfg.Idle, cfg.MaxIdle, cfg.Learnt, now),
+		sizes:     NewSearch(cfg.Largest, cfg.Verify),
 	}
+}
+
+// Configure changes what New was given, for a path in use. Learnt has no effect.
+func (m *Machine) Configure(cfg Config, now time.Time) {
+	if cfg.Largest != m.cfg.Largest {
+		m.sizes = NewSearch(cfg.Largest, cfg.Verify)
+		if m.up {
+			m.sizes.Start(now)
+		}
+	}
+	m.sizes.verify = cfg.Verify
+	m.keepalive = NewKeepalive(cfg.Idle, cfg.MaxIdle, m.keepalive.Lifetime(), now)
+	m.cfg = cfg
 }
 
 // Route says that the carrier has a socket and a route to the endpoint, or has
@@ -165,6 +160,8 @@ func (m *Machine) Route(ok bool, now time.Time) {
 	m.died = false
 	m.provenID = m.nextID
 	m.unsealed = time.Time{}
+	m.sizes.Stop()
+	m.quality = quality{}
 	m.deafAt, m.reachableAt, m.firstStun = time.Time{}, time.Time{}, time.Time{}
 	m.stunRTT = 0
 }
@@ -176,6 +173,7 @@ func (m *Machine) search(now time.Time) {
 	m.retry = m.cfg.Retry
 	m.standing = now
 	m.formedAt = time.Time{}
+	m.noWayOut = false
 	m.forgive(now)
 }
 
@@ -191,7 +189,25 @@ func (m *Machine) forgive(now time.Time) {
 func (m *Machine) Kick(now time.Time) {
 	m.probeAt = now
 	m.retry = m.cfg.Retry
+	m.kickedAt = now
+	m.sizes.Event(now)
 }
+
+// Moved says that the carrier has another network than before, by its address or
+// its gateway; it implies Kick. What was learnt of the last network is forgotten.
+func (m *Machine) Moved(now time.Time) {
+	m.Kick(now)
+	m.keepalive.Moved(now)
+	m.throttle, m.meter, m.quality = Throttle{}, meter{}, quality{}
+	m.sizes.Stop()
+	if m.up {
+		m.sizes.Start(now)
+	}
+}
+
+// Doubt says that large packets may be getting lost, because the kernel refused
+// one as too big: the largest frame is tried again.
+func (m *Machine) Doubt(now time.Time) { m.sizes.Doubt(now) }
 
 // Hold says that the gateway starts a handshake itself: start none until then in
 // a search, since two that meet come to nothing.
@@ -217,7 +233,7 @@ func (m *Machine) Slept(d time.Duration, now time.Time) {
 // whatever path. The path is active for a second. It returns true when Poll
 // should be called now, because the path was idle.
 func (m *Machine) Traffic(now time.Time) (wake bool) {
-	wake = m.up && !m.active(now)
+	wake = !m.active(now) && (m.up || m.slow)
 	m.lastTraffic = now
 	return wake
 }
@@ -270,46 +286,67 @@ func (m *Machine) Reachable(now time.Time) {
 	}
 }
 
-// Reply says that an authenticated probe reply arrived. Replies to probes that
-// are unknown, forgotten or answered before are ignored.
-func (m *Machine) Reply(id uint32, now time.Time) {
-	p := &m.ring[id%ringSize]
-	if p.id != id || p.answered || id == 0 {
-		return
+// Reply says that an authenticated probe reply arrived, of which nothing but the
+// ID is known. See Answered.
+func (m *Machine) Reply(id uint32, now time.Time) { m.Answered(Reply{ID: id}, 0, now) }
+
+// Answered says that an authenticated probe reply arrived, in a frame of size
+// bytes, tag included. Replies to probes that are unknown, forgotten or answered
+// before are ignored. It returns true when Poll should be called now.
+func (m *Machine) Answered(r Reply, size int, now time.Time) (wake bool) {
+	if r.ID&sizeProbeID != 0 {
+		m.sizes.Answer(r.ID, size, now)
+		m.totals(r, now)
+		return m.up
+	}
+	p := &m.ring[r.ID%ringSize]
+	if p.id != r.ID || p.answered || r.ID == 0 {
+		return false
 	}
 	p.answered = true
 	m.replies++
 	if !p.staged {
 		m.rtt.sample(now.Sub(p.sent))
 	}
-	if !m.route || int32(id-m.provenID) < 0 {
-		return
+	if !m.route || int32(r.ID-m.provenID) < 0 {
+		return false
 	}
 	m.sealed, m.unsealed = now, time.Time{}
 	m.standing = now
 	m.lastProof = now
+	m.control = latest(m.control, p.sent)
 	m.formedAt = time.Time{}
+	m.totals(r, now)
 	if m.up {
-		m.proof(id)
-		return
+		m.proof(p, r.Mapping, now)
+		return m.sizes.waiting()
 	}
 	m.got++
 	if !m.died || m.got >= returnProofs {
-		m.rise(id, now)
+		m.rise(r.ID, now)
 	}
+	return true
 }
 
-// proof ends the silence up to probe id.
-func (m *Machine) proof(id uint32) {
-	if int32(id-m.silentID) < 0 {
+// proof ends the silence up to probe p.
+func (m *Machine) proof(p *probe, mapping uint16, now time.Time) {
+	if int32(p.id-m.silentID) < 0 {
 		m.answer.late()
 		return
 	}
-	for range min(id-m.silentID, ringSize) {
+	for id := p.id - min(p.id-m.silentID, ringSize-1); id != p.id; id++ {
 		m.answer.miss()
+		m.quick.turn(0, quickGain)
+		if lost := &m.ring[id%ringSize]; lost.id == id {
+			m.keepalive.Missed(lost.silence, now)
+		}
 	}
 	m.answer.hit()
-	m.hush(id)
+	m.quick.turn(1, quickGain)
+	if m.keepalive.Answered(p.silence, mapping, now) {
+		m.moves++
+	}
+	m.hush(p.id)
 }
 
 // hush makes the probe after id the first one that is waited for.
@@ -336,6 +373,7 @@ func (m *Machine) rise(id uint32, now time.Time) {
 	m.retry = m.cfg.Retry
 	m.deafAt, m.reachableAt = time.Time{}, time.Time{}
 	m.hush(id)
+	m.sizes.Resume(now)
 	if !m.rtt.known {
 		m.probeAt = now
 	}
@@ -346,7 +384,7 @@ func (m *Machine) rise(id uint32, now time.Time) {
 func (m *Machine) Interval(now time.Time) time.Duration {
 	switch {
 	case m.up && !m.active(now):
-		return m.cfg.Idle
+		return m.keepalive.Interval()
 	case m.up:
 		return m.cfg.Active
 	case m.HasSession(now):
@@ -364,19 +402,4 @@ func (m *Machine) Up() bool { return m.up }
 func (m *Machine) HasSession(now time.Time) bool {
 	return m.route && !m.sealed.IsZero() && now.Sub(m.sealed) < rejectAfterTime &&
 		(m.unsealed.IsZero() || now.Sub(m.unsealed) < sealWait)
-}
-
-// Snapshot returns what the machine knows.
-func (m *Machine) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{
-		Up:        m.up,
-		Stage:     m.stage(now),
-		LastProof: m.lastProof,
-		Probes:    m.probes,
-		Replies:   m.replies,
-	}
-	if m.rtt.known {
-		s.RTT, s.RTTVar = m.rtt.smooth, m.rtt.dev
-	}
-	return s
 }

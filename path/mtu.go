@@ -209,6 +209,17 @@ func (s *Search) Poll(now time.Time, in Signals) (id uint32, size int, next time
 	return s.send(size, now), size, now.Add(sizeTimeout(in))
 }
 
+// due returns when Poll has something to do, zero for never.
+func (s *Search) due(now time.Time, in Signals) time.Time {
+	s.settle(now, in)
+	_, at := s.want(in)
+	return at
+}
+
+// waiting reports whether a probe is outstanding, which a reply to a small one may
+// decide on.
+func (s *Search) waiting() bool { return s.out.id != 0 }
+
 // Answer says that an authenticated reply to the probe with that ID came, in a
 // frame of size bytes. Replies to unknown or forgotten probes are ignored.
 func (s *Search) Answer(id uint32, size int, now time.Time) {

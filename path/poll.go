@@ -10,9 +10,12 @@ type Action struct {
 	// Expire comes only with Handshake: call ExpireCurrentKeypairs first, and
 	// FlushStagedPackets, since what is staged would come out stale.
 	Expire bool
-	// Probe: send a frame of type Probe with ProbeID, Interval and the loss seen.
+	// Probe: send a frame of type Probe with ProbeID, Interval, Largest and the loss
+	// seen. If Size is not 0, pad the frame with zeros to that many bytes, tag
+	// included, and ask for a reply of the same size.
 	Probe   bool
 	ProbeID uint32
+	Size    int
 	// Stun: send a STUN binding request from the carrier's socket to the
 	// gateway's endpoint.
 	Stun bool
@@ -29,8 +32,10 @@ func (m *Machine) Poll(now time.Time) (a Action, next time.Time) {
 	case !m.route:
 		next = now.Add(m.cfg.Idle)
 	case m.up:
+		m.quality.judge(float64(m.answer), now)
 		a, next = m.pollUp(now)
 		if m.up {
+			next = m.pollSizes(&a, next, now)
 			break
 		}
 		fallthrough
@@ -54,7 +59,7 @@ func (m *Machine) pollUp(now time.Time) (a Action, next time.Time) {
 	if m.active(now) {
 		due = m.lastProbe.Add(m.cfg.Active)
 	}
-	next = now.Add(m.cfg.Idle)
+	next = now.Add(m.cfg.MaxIdle)
 	if first, ok := m.overdueAt(1, rto); ok {
 		if first.After(now) {
 			next = first
@@ -134,11 +139,13 @@ func (m *Machine) die(now time.Time) {
 	m.search(now)
 	m.died = true
 	m.standing = m.lastProof
+	m.noWayOut = m.lastHeard.Sub(m.lastProof) >= m.cfg.Suspect && now.Sub(m.lastHeard) <= m.cfg.Suspect
 }
 
 func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 	live := m.HasSession(now)
 	m.judgeDeaf(now, live)
+	m.slow = now.Sub(latest(m.searchAt, latest(m.kickedAt, m.lastTraffic))) >= slowAfter
 
 	hs := latest(m.handshakeAt(live), m.held)
 	if m.renew || !hs.After(now) {
@@ -166,17 +173,21 @@ func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 	if live || m.deaf(now) {
 		return a, next
 	}
-	stun := m.lastStun.Add(stunSlow)
-	if now.Sub(m.searchAt) < stunFastFor {
-		stun = m.lastStun.Add(stunFast)
+	pace := stunSlow
+	switch {
+	case m.slow:
+		pace = m.cfg.IdleRetry
+	case now.Sub(m.searchAt) < stunFastFor:
+		pace = stunFast
 	}
+	stun := m.lastStun.Add(pace)
 	if m.lastStun.IsZero() || !stun.After(now) {
 		a.Stun = true
 		m.lastStun = now
 		if m.firstStun.IsZero() {
 			m.firstStun = now
 		}
-		stun = now.Add(stunFast)
+		stun = now.Add(pace)
 	}
 	return a, earliest(next, stun)
 }
@@ -197,6 +208,9 @@ func (m *Machine) handshakeAt(live bool) time.Time {
 
 // distance of two handshakes without a session.
 func (m *Machine) distance() time.Duration {
+	if m.slow {
+		return m.cfg.IdleRetry
+	}
 	d := max(m.retry, 2*m.rtt.smooth)
 	if !m.rtt.known {
 		d = max(d, m.stunRTT*5/4)
@@ -209,8 +223,11 @@ func (m *Machine) patience() time.Duration { return max(m.cfg.Trust, m.distance(
 
 // pace of probes in a session without enough proof.
 func (m *Machine) pace() time.Duration {
-	if m.got > 0 {
+	switch {
+	case m.got > 0:
 		return m.cfg.Active
+	case m.slow:
+		return m.cfg.Idle
 	}
 	return min(max(m.retry/5, m.cfg.Active), time.Second)
 }
@@ -251,9 +268,11 @@ func (m *Machine) expire(now time.Time, live bool) {
 func (m *Machine) sendProbe(now time.Time) uint32 {
 	id := m.nextID
 	m.nextID++
-	m.ring[id%ringSize] = probe{id: id, sent: now, staged: !m.HasSession(now)}
+	m.ring[id%ringSize] = probe{
+		id: id, sent: now, staged: !m.HasSession(now), silence: now.Sub(latest(m.lastSent, m.lastTraffic)),
+	}
 	m.announced = m.Interval(now)
-	m.lastProbe = now
+	m.lastProbe, m.lastSent = now, now
 	if !m.probeAt.After(now) {
 		m.probeAt = time.Time{}
 	}

@@ -16,8 +16,10 @@ type watcher struct {
 	lastHS    time.Time
 	lastAct   time.Time // last probe, or when the route came
 	probes    []time.Time
-	expireID  uint32 // first probe after the last Expire
-	proven    bool   // since then
+	expireID  uint32    // first probe after the last Expire
+	proven    bool      // since then
+	lastSize  time.Time // last probe for a size
+	sizeID    uint32
 	handshook bool
 }
 
@@ -29,7 +31,7 @@ func (w *watcher) poll() {
 	if !next.After(now) {
 		w.t.Fatalf("next is %v", next.Sub(now))
 	}
-	if next.Sub(now) > m.cfg.Idle {
+	if next.Sub(now) > m.cfg.IdleRetry {
 		w.t.Fatalf("next is %v away", next.Sub(now))
 	}
 	w.next = next
@@ -56,7 +58,12 @@ func (w *watcher) poll() {
 		w.expireID, w.proven = a.ProbeID, false
 	}
 	w.handshook = w.handshook || a.Handshake
-	if a.Probe {
+	if a.Size != 0 {
+		if !a.Probe || !m.up || a.ProbeID&sizeProbeID == 0 || a.Size > m.cfg.Largest || now.Before(w.lastSize.Add(minSpacing)) {
+			w.t.Fatalf("%+v, the last one %v ago", a, now.Sub(w.lastSize))
+		}
+		w.lastSize, w.sizeID = now, a.ProbeID
+	} else if a.Probe {
 		if a.ProbeID != uint32(m.probes) {
 			w.t.Fatalf("probe %d is number %d", a.ProbeID, m.probes)
 		}
@@ -72,8 +79,8 @@ func (w *watcher) poll() {
 func (w *watcher) check() {
 	m, now := w.m, w.now
 	s := m.Snapshot(now)
-	if s.Up != m.Up() || s.Up != (s.Stage == StageUp) ||
-		(s.Stage.String() == "") != s.Up || (s.Stage.Hint() == "") != s.Up {
+	if s.Up != m.Up() || s.Up != s.Stage.Up() || (s.Name() == "") != (s.Stage == StageUp) ||
+		(s.Stage.String() == "") != (s.Stage == StageUp) || (s.Stage.Hint() == "") != (s.Stage == StageUp) {
 		w.t.Fatalf("contradiction in %+v", s)
 	}
 	if (s.Up || m.HasSession(now)) && !m.route {
@@ -85,7 +92,7 @@ func (w *watcher) check() {
 	if s.Replies > s.Probes || m.answer < 0 || m.answer > 1 {
 		w.t.Fatalf("%+v, ratio %v", s, m.answer)
 	}
-	if i := m.Interval(now); i < m.cfg.Active || i > m.cfg.Idle {
+	if i := m.Interval(now); i < m.cfg.Active || i > m.cfg.IdleRetry {
 		w.t.Fatalf("interval %v", i)
 	}
 }
@@ -96,7 +103,7 @@ func (w *watcher) pass(d time.Duration) {
 	for !w.next.After(end) {
 		w.now = w.next
 		w.poll()
-		if w.m.route && w.now.Sub(w.lastAct) > w.m.cfg.Idle {
+		if w.m.route && w.now.Sub(w.lastAct) > w.m.cfg.IdleRetry {
 			w.t.Fatalf("silent for %v", w.now.Sub(w.lastAct))
 		}
 	}
@@ -149,6 +156,15 @@ func TestMachineProperties(t *testing.T) {
 					w.poll()
 				}
 			},
+			"sized": func(t *rapid.T) {
+				id := w.sizeID + uint32(rapid.IntRange(-5, 1).Draw(t, "back"))
+				size := rapid.SampledFrom([]int{0, 48, 496, 1228, 1308}).Draw(t, "size")
+				w.m.Answered(Reply{ID: id | sizeProbeID, Expected: id, Received: id / 2}, size, w.now)
+				w.check()
+				w.poll()
+			},
+			"moved":     func(t *rapid.T) { w.m.Moved(w.now); w.check(); w.poll() },
+			"doubt":     func(t *rapid.T) { w.m.Doubt(w.now); w.poll() },
 			"heard":     func(t *rapid.T) { w.m.Heard(w.now); w.poll() },
 			"reachable": func(t *rapid.T) { w.m.Reachable(w.now); w.poll() },
 			"reply": func(t *rapid.T) {
@@ -220,7 +236,8 @@ func TestNoAllocations(t *testing.T) {
 		a, _ := m.Poll(now)
 		m.Traffic(now)
 		m.Session(now)
-		m.Reply(a.ProbeID, now)
+		m.Arrived(seq, seq, now)
+		m.Answered(Reply{ID: a.ProbeID, Received: seq, Expected: seq, Bytes: 100 * seq, Mapping: 1}, max(a.Size, 48), now)
 		m.Snapshot(now)
 		h.Announced(m.Interval(now), now)
 		h.Live(now)

@@ -82,10 +82,10 @@ func TestRestartUnderTraffic(t *testing.T) {
 func TestRestartWhileIdle(t *testing.T) {
 	w := upWorld(t, ms(40), 0)
 	for range 20 {
-		w.run(time.Duration(w.rnd.IntN(7000)) * time.Millisecond)
+		w.run(time.Duration(w.rnd.IntN(12000)) * time.Millisecond)
 		w.restart()
 		begin := w.now
-		w.run(5*time.Second + ms(700))
+		w.run(10*time.Second + ms(700))
 		w.check(w.m.Snapshot(w.now).LastProof.After(begin) && w.usable() && w.known[w.wg.current],
 			"no proof %v after a restart", w.now.Sub(begin))
 		w.run(10 * time.Second)

@@ -11,15 +11,15 @@ import (
 // initiation in 5 s unless expired, staging, rekeying at 120 s, a key pair's end
 // at 180 s, a new handshake after 15 s without an answer.
 type world struct {
-	t     tester
-	rnd   *rand.Rand
-	start time.Time
-	now   time.Time
-	m     *Machine
-	wg    wgModel
-	queue eventQueue
-	count int
-	nextP time.Time // Poll
+	t      tester
+	rnd    *rand.Rand
+	start  time.Time
+	now    time.Time
+	m      *Machine
+	wg     wgModel
+	queue  eventQueue
+	events int
+	nextP  time.Time // Poll
 
 	// Network.
 	rtt      time.Duration
@@ -27,11 +27,25 @@ type world struct {
 	lossDown float64
 	blackUp  bool
 	blackDn  bool
+	ipv6     bool
+	mtu      int           // larger packets get lost, 0 for none
+	policer  *pipe         // on the way up
+	nat      time.Duration // lifetime of a mapping, 0 for ever
+	mapping  uint16
+	outAt    time.Time // when the robot last sent
+	own      int       // bytes on the carrier but for data
 
 	// Gateway.
 	dead, refuses, disallows bool
 	known                    map[int]bool
 	hearing                  Hearing
+	plain                    bool   // of a version that knows of no sizes and totals
+	largest                  uint16 // what the robot says
+
+	// Numbers and losses of the path's frames.
+	seqUp, seqDown   uint32
+	atGateway, atBot Loss
+	bytes            uint32 // that the gateway got
 
 	// quiet: the caller reports sessions only of paths that are not up.
 	quiet bool
@@ -39,6 +53,7 @@ type world struct {
 	traffic time.Duration // between packets, 0 for none
 	trafOn  bool
 	duplex  bool // the gateway sends as much
+	data    int  // frame size of data, bytes
 
 	log []entry
 	ups []flip
@@ -69,7 +84,16 @@ type wgModel struct {
 	staged   []Probe
 	attempt  int // generation of the retransmit timer
 	sentAt   time.Time
+	owes     int // generation of the keepalive timer, 0 when it is not set
 }
+
+// Messages of WireGuard, bytes.
+const (
+	initiationLen = 148
+	responseLen   = 92
+	keepaliveLen  = 32
+	stunLen       = 60 // tunnel/hello.go
+)
 
 type event struct {
 	at  time.Time
@@ -96,15 +120,15 @@ func newWorld(t tester, rtt time.Duration) *world {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	return &world{
 		t: t, rnd: rand.New(rand.NewPCG(1, 2)), start: start, now: start, rtt: rtt,
-		m: New(DefaultConfig(), start), known: map[int]bool{},
+		m: New(DefaultConfig(), start), known: map[int]bool{}, mapping: 1, data: 200, outAt: start,
 	}
 }
 
 func (w *world) at() time.Duration { return w.now.Sub(w.start) }
 
 func (w *world) after(d time.Duration, do func()) {
-	w.count++
-	heap.Push(&w.queue, event{w.now.Add(d), w.count, do})
+	w.events++
+	heap.Push(&w.queue, event{w.now.Add(d), w.events, do})
 }
 
 // run lets d pass.
@@ -145,6 +169,8 @@ func (w *world) untilUp(limit time.Duration) time.Duration {
 }
 
 func (w *world) poll() {
+	received, expected := w.atBot.Totals()
+	w.m.Arrived(received, expected, w.now)
 	a, next := w.m.Poll(w.now)
 	if !next.After(w.now) {
 		w.t.Fatalf("%v: next is %v", w.at(), next.Sub(w.now))
@@ -163,12 +189,17 @@ func (w *world) poll() {
 		w.initiate()
 	}
 	if a.Probe {
-		w.wg.staged = append(w.wg.staged, Probe{ID: a.ProbeID, Interval: w.m.Interval(w.now)})
+		if a.ProbeID&sizeProbeID != 0 != (a.Size != 0) {
+			w.t.Fatalf("%v: %+v", w.at(), a)
+		}
+		w.wg.staged = append(w.wg.staged, Probe{
+			ID: a.ProbeID, Interval: w.m.Interval(w.now), ReplySize: uint16(a.Size), Largest: uint16(w.m.Largest()),
+		})
 		w.flush()
 	}
 	if a.Stun {
-		w.up(func() {
-			w.down(func() { w.m.Reachable(w.now) })
+		w.up(stunLen, func() {
+			w.down(stunLen, func() { w.m.Reachable(w.now) })
 		})
 	}
 }
@@ -179,9 +210,15 @@ func (w *world) note() {
 	}
 }
 
-// up carries something to the gateway, down to the robot.
-func (w *world) up(do func()) {
-	if w.blackUp || w.rnd.Float64() < w.lossUp {
+// up carries a UDP payload of n bytes to the gateway, down to the robot.
+func (w *world) up(n int, do func()) {
+	w.count(n)
+	w.wg.owes = 0
+	if w.nat > 0 && w.now.Sub(w.outAt) >= w.nat {
+		w.mapping++
+	}
+	w.outAt = w.now
+	if w.blackUp || w.tooBig(n) || w.rnd.Float64() < w.lossUp || w.policer != nil && !w.policer.passes(n+28, w.now) {
 		return
 	}
 	w.after(w.rtt/2, func() {
@@ -191,11 +228,45 @@ func (w *world) up(do func()) {
 	})
 }
 
-func (w *world) down(do func()) {
-	if w.blackDn || w.rnd.Float64() < w.lossDown {
+func (w *world) down(n int, do func()) {
+	w.count(n)
+	if w.blackDn || w.tooBig(n) || w.rnd.Float64() < w.lossDown {
 		return
 	}
-	w.after(w.rtt-w.rtt/2, do)
+	w.after(w.rtt-w.rtt/2, func() {
+		if w.nat == 0 || w.now.Sub(w.outAt) < w.nat {
+			do()
+		}
+	})
+}
+
+func (w *world) count(n int) {
+	w.own += n + udpLen + ipv4Len
+	if w.ipv6 {
+		w.own += ipv6Len - ipv4Len
+	}
+}
+
+func (w *world) tooBig(n int) bool {
+	return w.mtu > 0 && n-wireguardLen+surroundings(w.ipv6) > w.mtu
+}
+
+// frame is the UDP payload of a frame.
+func (w *world) frame(n int) int { return wireguardLen + Padded(n, w.m.cfg.Largest) }
+
+// got sets WireGuard's timer for a keepalive after data.
+func (w *world) got() {
+	if w.wg.owes != 0 {
+		return
+	}
+	w.events++
+	id := w.events
+	w.wg.owes = id
+	w.after(10*time.Second, func() {
+		if w.wg.owes == id && w.usable() {
+			w.up(keepaliveLen, func() {})
+		}
+	})
 }
 
 func (w *world) initiate() {
@@ -203,8 +274,8 @@ func (w *world) initiate() {
 		return
 	}
 	w.wg.lastSent = w.now
-	w.count++
-	id := w.count
+	w.events++
+	id := w.events
 	w.wg.pending = id
 	w.wg.attempt++
 	gen := w.wg.attempt
@@ -213,12 +284,12 @@ func (w *world) initiate() {
 			w.initiate()
 		}
 	})
-	w.up(func() {
+	w.up(initiationLen, func() {
 		if w.refuses {
 			return
 		}
 		w.known[id] = true
-		w.down(func() { w.respond(id) })
+		w.down(responseLen, func() { w.respond(id) })
 	})
 }
 
@@ -230,7 +301,8 @@ func (w *world) respond(id int) {
 	w.wg.current, w.wg.created, w.wg.dead = id, w.now, false
 	w.wg.sentAt = time.Time{}
 	if len(w.wg.staged) == 0 {
-		w.session() // keepalive
+		w.session()
+		w.up(keepaliveLen, func() {})
 		return
 	}
 	w.flush()
@@ -263,7 +335,10 @@ func (w *world) flush() {
 				}
 			})
 		}
-		w.up(func() { w.receive(key, p) })
+		size := max(int(p.ReplySize), 28+ProbeLen)
+		w.seqUp++
+		seq := w.seqUp
+		w.up(w.frame(size), func() { w.receive(key, p, size, seq) })
 	}
 	w.wg.staged = nil
 	if w.now.Sub(w.wg.created) > 120*time.Second {
@@ -271,16 +346,36 @@ func (w *world) flush() {
 	}
 }
 
-func (w *world) receive(key int, p Probe) {
+func (w *world) receive(key int, p Probe, size int, seq uint32) {
 	if !w.known[key] || w.disallows {
 		return
 	}
 	w.hearing.Announced(p.Interval, w.now)
-	w.down(func() {
+	w.largest = p.Largest
+	w.arrive(seq, size)
+	shortest := 28 + ReplyLen
+	r := Reply{ID: p.ID, LossOut: w.atGateway.Share(), Bytes: w.bytes, Mapping: w.mapping}
+	r.Received, r.Expected = w.atGateway.Totals()
+	size = p.ReplyFrame(size, shortest, w.m.cfg.Largest)
+	if w.plain {
+		r, size = Reply{ID: p.ID, LossOut: r.LossOut}, 28+oldReplyLen
+	}
+	w.seqDown++
+	back := w.seqDown
+	w.down(w.frame(size), func() {
 		w.wg.sentAt = time.Time{}
-		w.m.Reply(p.ID, w.now)
+		w.got()
+		w.atBot.Seen(1, back)
+		w.m.Answered(r, size, w.now)
 		w.note()
 	})
+}
+
+// arrive counts a frame at the gateway.
+func (w *world) arrive(seq uint32, size int) {
+	w.atGateway.Seen(1, seq)
+	w.atGateway.Roll(w.now)
+	w.bytes += uint32(size)
 }
 
 // restart makes the gateway forget all keys, in silence.
@@ -314,18 +409,26 @@ func (w *world) exchange(key int) {
 	if !w.duplex || !w.known[key] {
 		return
 	}
-	w.up(func() {
+	w.seqUp++
+	seq, own := w.seqUp, w.own
+	w.up(w.frame(w.data), func() {
 		if w.known[key] {
 			w.hearing.Heard(w.now)
+			w.arrive(seq, w.data)
 		}
 	})
 	if !w.dead && w.hearing.Live(w.now) {
-		w.down(func() {
+		w.seqDown++
+		back := w.seqDown
+		w.down(w.frame(w.data), func() {
 			if w.wg.current == key && w.usable() {
+				w.got()
+				w.atBot.Seen(1, back)
 				w.m.Heard(w.now)
 			}
 		})
 	}
+	w.own = own // data is not counted
 }
 
 func (w *world) stage() Stage { return w.m.Snapshot(w.now).Stage }
@@ -340,7 +443,8 @@ func (w *world) number(from time.Duration, f func(Action) bool) (n int) {
 	return n
 }
 
-func isProbe(a Action) bool     { return a.Probe }
+func isProbe(a Action) bool     { return a.Probe && a.Size == 0 }
+func isSize(a Action) bool      { return a.Size != 0 }
 func isHandshake(a Action) bool { return a.Handshake }
 func isExpire(a Action) bool    { return a.Expire }
 func isStun(a Action) bool      { return a.Stun }

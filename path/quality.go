@@ -1,0 +1,120 @@
+package path
+
+import (
+	"math"
+	"time"
+)
+
+// course remembers how the totals of one direction went on, for about ten
+// seconds.
+type course struct {
+	marks    [lossBuckets]mark // ring, the newest at pos
+	pos      int
+	received uint32
+	expected uint32
+}
+
+type mark struct {
+	at                 time.Time
+	received, expected uint32
+}
+
+// total takes the totals as they are now. When they are smaller than before, the
+// other side has begun anew, and so does the course.
+func (c *course) total(received, expected uint32, now time.Time) {
+	if int32(expected-c.expected) < 0 || int32(received-c.received) < 0 {
+		*c = course{}
+	}
+	c.received, c.expected = received, expected
+	if m := &c.marks[c.pos]; m.at.IsZero() || now.Sub(m.at) >= lossBucket {
+		c.pos = (c.pos + 1) % lossBuckets
+		c.marks[c.pos] = mark{now, received, expected}
+	}
+}
+
+// window returns the share lost and the frames expected over the last ten seconds.
+func (c *course) window(now time.Time) (w sample) {
+	oldest := mark{}
+	for _, m := range c.marks {
+		if !m.at.IsZero() && now.Sub(m.at) <= lossBuckets*lossBucket && (oldest.at.IsZero() || m.at.Before(oldest.at)) {
+			oldest = m
+		}
+	}
+	if oldest.at.IsZero() {
+		return sample{}
+	}
+	w.n = float64(c.expected - oldest.expected)
+	w.share = max(0, w.n-float64(c.received-oldest.received)) / max(w.n, 1)
+	return w
+}
+
+// sample is a share measured on n frames.
+type sample struct{ share, n float64 }
+
+func (s sample) enough() bool { return s.n >= lossEvidence }
+
+// margin is by how much the true share differs at most, mostly (two standard
+// deviations).
+func (s sample) margin() float64 {
+	p := (s.share*s.n + 1) / (s.n + 2)
+	return 2 * math.Sqrt(p*(1-p)/(s.n+2))
+}
+
+// ways are the directions in which a path loses much more than in the other.
+type ways uint8
+
+const (
+	neither ways = iota
+	wayOut
+	wayIn
+)
+
+// quality judges what a path loses. A verdict stands until there is evidence
+// against it, or for a minute without evidence.
+type quality struct {
+	out, in course
+	judged  time.Time // when there last was evidence
+	lossy   bool      // too much to be of use alone
+	way     ways
+}
+
+// judge looks at the last ten seconds. answered is the share of probes that are
+// answered, which is all there is on an idle path.
+func (q *quality) judge(answered float64, now time.Time) {
+	out, in := q.out.window(now), q.in.window(now)
+	if out.enough() || in.enough() {
+		q.judged = now
+		q.judgeLossy(out, in)
+		q.judgeWay(out, in)
+	} else if now.Sub(q.judged) >= verdictFor {
+		q.lossy, q.way = false, neither
+		q.lossy = answered < answeredLeast
+	}
+}
+
+func (q *quality) judgeLossy(out, in sample) {
+	heavy, light := false, true
+	for _, s := range [...]sample{out, in} {
+		if s.enough() {
+			heavy = heavy || s.share >= lossyShare && s.share-s.margin() >= lossyLeast
+			light = light && s.share < lossyLeast
+		}
+	}
+	q.lossy = heavy || q.lossy && !light
+}
+
+func (q *quality) judgeWay(out, in sample) {
+	if !out.enough() || !in.enough() {
+		return
+	}
+	more, less, way := out, in, wayOut
+	if in.share > out.share {
+		more, less, way = in, out, wayIn
+	}
+	switch {
+	case more.share >= oneWayShare && more.share-more.margin() >= oneWayLeast && less.share+less.margin() <= more.share/oneWayFactor:
+		q.way = way
+	case more.share < oneWayLeast || way != q.way || less.share >= more.share/2:
+		q.way = neither
+	}
+}

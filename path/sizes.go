@@ -1,0 +1,61 @@
+package path
+
+import "time"
+
+// Largest returns the size in bytes up to which frames pass in both directions,
+// 0 when nothing is known: larger frames go in parts, or by another path. It
+// belongs into each probe.
+func (m *Machine) Largest() int { return m.sizes.Largest() }
+
+// Arrived says how many frames came by this path and how many were expected, by
+// the totals of its Loss meter. Call it before Poll.
+func (m *Machine) Arrived(received, expected uint32, now time.Time) {
+	m.quality.in.total(received, expected, now)
+}
+
+// totals takes what a reply says of the frames that arrived at the gateway.
+func (m *Machine) totals(r Reply, now time.Time) {
+	if r.Expected == 0 {
+		return
+	}
+	m.quality.out.total(r.Received, r.Expected, now)
+	l, ok := m.meter.load(r, now)
+	if !ok {
+		return
+	}
+	m.throttle.Add(l, now)
+	if l.Sent >= doubtFrames && float64(l.Sent-l.Received) >= doubtLoss*float64(l.Sent) {
+		m.sizes.Doubt(now)
+	}
+}
+
+// pollSizes lets the search for the largest frame send a probe, unless another
+// one goes now. next is when Poll is due otherwise.
+func (m *Machine) pollSizes(a *Action, next, now time.Time) time.Time {
+	in := Signals{
+		Timeout:  m.rtt.timeout(),
+		Answered: float64(min(m.answer, m.quick)),
+		Control:  m.control,
+		Active:   m.active(now),
+	}
+	if a.Probe {
+		if due := m.sizes.due(now, in); !due.IsZero() {
+			next = earliest(next, latest(due, now.Add(time.Millisecond)))
+		}
+		return next
+	}
+	id, size, due := m.sizes.Poll(now, in)
+	if size > 0 {
+		a.Probe, a.ProbeID, a.Size = true, id, size
+		m.lastSent = now
+		// A small one follows, by which it is judged.
+		if !in.Active && m.probeAt.IsZero() {
+			m.probeAt = now.Add(minSpacing)
+			next = earliest(next, m.forced(next))
+		}
+	}
+	if !due.IsZero() {
+		next = earliest(next, due)
+	}
+	return next
+}
