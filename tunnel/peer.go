@@ -51,6 +51,10 @@ type link struct {
 	txSeq replicate.Seq // the queue's reader only
 
 	txFrames, txDropped atomic.Uint64
+	// txData* count frames that hold packets of applications, or parts of them.
+	txDataFrames, txDataBytes atomic.Uint64
+	// largest is the largest frame in bytes that the path takes, 0 when not known.
+	largest atomic.Int32
 	// heard is when the last frame came, in nanoseconds since the node's start.
 	heard atomic.Int64
 
@@ -58,6 +62,9 @@ type link struct {
 	loss     path.Loss
 	rxFrames uint64
 	rxData   int // data frames since the last upkeep
+	// rxData* count as txData* do.
+	rxDataFrames, rxDataBytes uint64
+	parts                     *replicate.Reassembler // nil until a part comes
 	lossOut  float64
 
 	// Guarded by node.mu.

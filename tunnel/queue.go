@@ -31,6 +31,8 @@ type queue struct {
 	cur     *batch
 	next    int   // index into cur.items
 	pending uint8 // slots of cur.items[next] that still need their copy
+	// part is which of parts of the copy for the lowest of them comes next.
+	part, parts int
 }
 
 func newQueue(pool *batchPool, slots uint8, epoch uint32, mtu int, maxAge time.Duration) *queue {
@@ -138,7 +140,7 @@ func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) 
 			if q.cur = q.take(n == 0); q.cur == nil {
 				break
 			}
-			q.next, q.pending = -1, 0
+			q.next, q.pending, q.part = -1, 0, 0
 			sentAt = microseconds(time.Now())
 		}
 		if q.pending == 0 {
@@ -153,11 +155,14 @@ func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) 
 		if sentAt == 0 {
 			sentAt = microseconds(time.Now())
 		}
-		slot := bits.TrailingZeros8(q.pending)
-		q.pending &= q.pending - 1
-		if size := q.put(bufs[n][offset:], &q.cur.items[q.next], slot, sentAt); size > 0 {
+		size, more := q.put(bufs[n][offset:], &q.cur.items[q.next], bits.TrailingZeros8(q.pending), sentAt)
+		if size > 0 {
 			sizes[n] = size
 			n++
+		}
+		if q.part++; !more {
+			q.pending &= q.pending - 1
+			q.part = 0
 		}
 	}
 	if n == 0 {
@@ -166,25 +171,52 @@ func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) 
 	return n, nil
 }
 
-// put writes the frame of it for slot and returns its length, 0 if the peer has
-// no such path or the frame is too long, which counts as dropped.
-func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) int {
+// put writes the frame of it for slot and returns its length, 0 if the peer has no
+// such path or that takes no such frame, which counts as dropped. A packet that is
+// too large for the path goes in parts: put writes part q.part, and more says that
+// others follow.
+func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) (size int, more bool) {
 	l := it.peer.links[slot].Load()
 	if l == nil {
-		return 0
+		return 0, false
 	}
-	if replicate.TagLen+it.len > q.frame {
+	if q.part == 0 {
+		q.parts = q.partsFor(it, l)
+	}
+	if q.parts == 0 {
 		l.txDropped.Add(1)
-		return 0
+		return 0, false
+	}
+	typ, payload := it.typ, q.cur.data[it.off:it.off+it.len]
+	if q.parts == 1 {
+		size = replicate.TagLen + copy(buf[replicate.TagLen:], payload)
+	} else {
+		typ = replicate.Part
+		size = replicate.TagLen + replicate.PutPart(buf[replicate.TagLen:], payload, q.part, q.parts)
 	}
 	l.txSeq++
-	size := replicate.TagLen + copy(buf[replicate.TagLen:], q.cur.data[it.off:it.off+it.len])
 	replicate.PutTag(buf[:size], &replicate.Tag{
-		Type: it.typ, Epoch: q.epoch, PathSeq: l.txSeq,
+		Type: typ, Epoch: q.epoch, PathSeq: l.txSeq,
 		Src: l.local, Dst: l.remote, Seq: it.seq, SentAt: sentAt,
 	})
 	l.txFrames.Add(1)
-	return size
+	if typ != replicate.Probe && typ != replicate.Reply {
+		l.txDataFrames.Add(1)
+		l.txDataBytes.Add(uint64(size))
+	}
+	return size, q.part+1 < q.parts
+}
+
+// partsFor returns in how many frames it goes by l, 0 for not at all.
+func (q *queue) partsFor(it *item, l *link) int {
+	largest := q.frame
+	if found := int(l.largest.Load()); found > 0 && it.typ == replicate.Data {
+		largest = min(largest, found)
+	}
+	if replicate.TagLen+it.len > q.frame {
+		return 0
+	}
+	return replicate.PartsFor(it.len, largest)
 }
 
 // setMaxAge changes how long batches may wait.

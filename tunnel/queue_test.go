@@ -172,6 +172,13 @@ func TestQueuesAgainstAList(t *testing.T) {
 		var pool batchPool
 		queues := []*queue{newQueue(&pool, 0b001, 0, 1280, time.Hour), newQueue(&pool, 0b110, 0, 1280, time.Hour)}
 		peers := []*peer{testPeer(7, 0, 1, 2), testPeer(8, 0, 1)}
+		whole := map[replicate.Address]*replicate.Reassembler{}
+		for _, p := range peers {
+			for l := range p.paths() {
+				l.largest.Store(rapid.SampledFrom([]int32{0, 60, 100}).Draw(t, "largest"))
+				whole[l.remote] = replicate.NewReassembler(1280)
+			}
+		}
 		type frame struct {
 			dst     replicate.Address
 			seq     replicate.Seq
@@ -185,12 +192,13 @@ func TestQueuesAgainstAList(t *testing.T) {
 				seq++
 				p := rapid.SampledFrom(peers).Draw(t, "peer")
 				slots := uint8(rapid.IntRange(0, 7).Draw(t, "slots"))
-				payload := rapid.SliceOfN(rapid.Byte(), 1, 60).Draw(t, "payload")
+				payload := rapid.SliceOfN(rapid.Byte(), 20, 150).Draw(t, "payload")
 				b.items = append(b.items, item{peer: p, off: b.add(payload), len: len(payload), seq: seq, typ: replicate.Data, slots: slots})
 				for i, q := range queues {
 					for slot := range 3 {
-						if slots&q.slots>>slot&1 == 1 && p.links[slot].Load() != nil {
-							want[i] = append(want[i], frame{p.links[slot].Load().remote, seq, string(payload)})
+						l := p.links[slot].Load()
+						if slots&q.slots>>slot&1 == 1 && l != nil && q.partsFor(&b.items[len(b.items)-1], l) > 0 {
+							want[i] = append(want[i], frame{l.remote, seq, string(payload)})
 						}
 					}
 				}
@@ -214,7 +222,12 @@ func TestQueuesAgainstAList(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got = append(got, frame{tag.Dst, tag.Seq, string(payload)})
+					if tag.Type == replicate.Part {
+						payload = whole[tag.Dst].Add(tag.Epoch, tag.Seq, payload, time.Now())
+					}
+					if payload != nil {
+						got = append(got, frame{tag.Dst, tag.Seq, string(payload)})
+					}
 				}
 			}
 			for k := range got {
