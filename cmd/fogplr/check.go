@@ -15,6 +15,7 @@ import (
 
 type checkCmd struct {
 	Config fileName `placeholder:"FILE" help:"Configuration of this robot or gateway (/etc/fogplr/robot.toml or gateway.toml)."`
+	Probe  bool     `help:"Also ask every gateway through every carrier whether it answers (STUN); takes up to 3 s."`
 }
 
 // Run ends with exitFailed when something will not work. A configuration that is
@@ -26,7 +27,7 @@ func (c checkCmd) Run(a *app) error {
 	} else if file == "" && len(there) > 1 {
 		return errBothConfigs
 	}
-	r := check.Judge(check.Local(version, built()).Gather(context.Background(), file))
+	r := check.Judge(check.Local(version, built()).Gather(context.Background(), file, c.Probe))
 	if err := a.print(r, func(w io.Writer) { checkText(w, &r) }); err != nil {
 		return err
 	}

@@ -28,14 +28,32 @@ func judgeCarriers(f *Facts) []Finding {
 		out = append(out, f.size(c)...)
 		out = append(out, f.tunnelled(c)...)
 	}
-	if len(f.Config.Carriers) == 0 && f.Config.Node != nil && len(f.Config.Problems) == 0 {
-		out = append(out, Finding{ID: "carrier.none", Level: Fails,
-			Text: "No interface of this machine is taken for a carrier, so nothing can leave. Connect an uplink, or name one with [[carrier]] in " + f.Config.File + "."})
-	}
+	out = append(out, f.chosen()...)
 	if usable {
 		out = append(out, f.unreached()...)
 	}
 	return append(out, f.wayBack6()...)
+}
+
+// chosen is about how the carriers were chosen.
+func (f *Facts) chosen() []Finding {
+	var out []Finding
+	c := &f.Config
+	for _, m := range c.Missing {
+		out = append(out, Finding{ID: "carrier.missing", Level: Warning, Text: m})
+	}
+	for _, n := range c.Notes {
+		out = append(out, Finding{ID: "carrier.choice", Level: Note, Text: n})
+	}
+	if len(c.Carriers) == 0 && c.Node != nil && len(c.Problems) == 0 {
+		others := ""
+		if len(c.Others) > 0 {
+			others = " Left out: " + list(c.Others[:min(len(c.Others), namesShown)]) + "."
+		}
+		out = append(out, Finding{ID: "carrier.none", Level: Fails,
+			Text: "No interface of this machine is taken for a carrier, so nothing can leave." + others + " Connect an uplink, or name one with [[carrier]] in " + c.File + "."})
+	}
+	return out
 }
 
 func unusable(c *routing.CarrierFacts, others bool, all int) Finding {
@@ -98,16 +116,22 @@ func (f *Facts) size(c *routing.CarrierFacts) []Finding {
 	if v6 {
 		ip = fmt.Sprintf("%d IPv6", ipv6)
 	}
-	found := Finding{ID: "carrier.mtu", Level: Warning, Repair: fmt.Sprintf("ip link set dev %s mtu %d", c.Interface, need),
-		Text: fmt.Sprintf("%s takes packets of %d bytes at most, but a full one of the overlay (%d) has %d bytes there: %d + %d tag + %d WireGuard + %d UDP + %s. "+
-			"Large packets therefore have to be split on this carrier, which costs data, and they are lost where fragments are dropped.",
+	found := Finding{ID: "carrier.mtu", Level: Note, Repair: fmt.Sprintf("ip link set dev %s mtu %d", c.Interface, need),
+		Text: fmt.Sprintf("%s takes packets of %d bytes at most, but a full one of the overlay (%d) has %d bytes there: %d + %d tag + %d WireGuard + %d UDP + %s.",
 			c.Interface, l.MTU, inner, need, inner, replicate.TagLen, wireGuard, udp, ip)}
+	frame := (l.MTU - headers(v6) + replicate.TagLen) &^ (wireGuardBlock - 1)
+	if parts := replicate.PartsFor(inner, frame); parts > 0 {
+		found.Text += fmt.Sprintf(" Large packets go over this carrier in %d parts, which costs some data.", parts)
+	} else {
+		found.Level = Warning
+		found.Text += fmt.Sprintf(" Not even in %d parts do large packets fit, so this carrier is for small ones alone.", replicate.MaxParts)
+	}
 	least := leastMTU
 	if slices.ContainsFunc(f.Config.Node.Addresses, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
 		least = leastMTU6
 	}
 	if fits := l.MTU - headers(v6); fits >= least {
-		found.Text += fmt.Sprintf(" If its network takes no larger ones, set mtu = %d in the configuration of every node.", fits)
+		found.Text += fmt.Sprintf(" If its network takes no larger ones, mtu = %d in the configuration of every node avoids that.", fits)
 	}
 	return []Finding{found}
 }
@@ -128,35 +152,38 @@ func isVPN(l *routing.LinkFacts) bool { return !l.Ours && (l.TUN || l.Kind == "w
 func (f *Facts) unreached() []Finding {
 	var out []Finding
 	for _, g := range f.Config.Gateways {
-		addrs := f.addrs(g)
-		if len(addrs) == 0 || slices.ContainsFunc(addrs, f.reached) {
+		ends := f.endpoints(g)
+		if len(ends) == 0 || slices.ContainsFunc(ends, f.reached) {
 			continue
 		}
 		out = append(out, Finding{ID: "gateway.route", Level: Warning,
-			Text: fmt.Sprintf("No carrier has a route to gateway %s (%s): none of its addresses is of a family that a carrier has. Give the gateway an endpoint of the other family as well.", g.Name, list(addrs))})
+			Text: fmt.Sprintf("No carrier has a route to gateway %s (%s): none of its addresses is of a family that a carrier has. Give the gateway an endpoint of the other family as well.", g.Name, list(ends))})
 	}
 	return out
 }
 
-// addrs are the addresses of a gateway as far as they are known.
-func (f *Facts) addrs(g Gateway) []netip.Addr {
-	var out []netip.Addr
+// endpoints are the addresses and ports of a gateway as far as they are known.
+func (f *Facts) endpoints(g Gateway) []netip.AddrPort {
+	var out []netip.AddrPort
 	for _, e := range g.Endpoints {
 		if e.Addr.IsValid() {
-			out = append(out, e.Addr)
+			out = append(out, netip.AddrPortFrom(e.Addr, e.Port))
 			continue
 		}
 		for _, n := range f.Names {
-			if n.Host == e.Host {
-				out = append(out, n.Addrs...)
+			if n.Host != e.Host {
+				continue
+			}
+			for _, a := range n.Addrs {
+				out = append(out, netip.AddrPortFrom(a, e.Port))
 			}
 		}
 	}
 	return out
 }
 
-func (f *Facts) reached(a netip.Addr) bool {
-	return slices.ContainsFunc(f.Network.Carriers, func(c routing.CarrierFacts) bool { return c.Reached[a] })
+func (f *Facts) reached(e netip.AddrPort) bool {
+	return slices.ContainsFunc(f.Network.Carriers, func(c routing.CarrierFacts) bool { return c.Reached[e.Addr()] })
 }
 
 func list[T any](items []T) string {

@@ -65,7 +65,7 @@ type Report struct {
 // areas are the judges in the order of the report. Each looks at facts of its own
 // and depends on no other.
 var areas = []func(*Facts) []Finding{
-	judgeConfig, judgeKernel, judgeCarriers, judgeVPNs, judgeOverlay, judgeGateway, judgeFirewall, judgeNames,
+	judgeConfig, judgeKernel, judgeCarriers, judgeVPNs, judgeOverlay, judgeGateway, judgeFirewall, judgeNames, judgeAnswers,
 	judgeClock, judgeDDS, judgeDaemon,
 }
 

@@ -31,6 +31,7 @@ type Facts struct {
 	Programs []Program
 	Ports    []Holder
 	Daemon   Daemon
+	Answers  []Answer // empty: nobody was asked
 }
 
 // Config is the node's configuration.
@@ -47,10 +48,12 @@ type Config struct {
 	// no usable key.
 	KeyWarning  string
 	KeyProblems []string
-	// Carriers are the interfaces of a robot's carriers as far as they are known.
-	Carriers []string
-	Gateways []Gateway // a robot's
-	Ports    []uint16  // a gateway's
+	// Carriers are the interfaces of a robot's carriers. Missing and Notes are
+	// sentences on how they were chosen, Others the interfaces that were not, with
+	// the reason.
+	Carriers, Missing, Notes, Others []string
+	Gateways                         []Gateway // a robot's
+	Ports                            []uint16  // a gateway's
 }
 
 // Gateway is a gateway of a robot's configuration.

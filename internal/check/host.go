@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/internal/check/firewall"
+	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
 	"github.com/fogplr/fogplr/internal/dds"
 	"github.com/fogplr/fogplr/routing"
@@ -39,8 +40,13 @@ type Host struct {
 	// exec.ErrNotFound when there is none of that name.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
 	Look    func(tun string, overlay []netip.Prefix, want []routing.Want) (*routing.Facts, error)
-	Lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
-	Status  func(ctx context.Context, socket string) (*tunnel.Status, error)
+	// Interfaces lists the interfaces that may be carriers.
+	Interfaces func() ([]routing.Interface, error)
+	Lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Ask asks a gateway through an interface; the error says why there is no
+	// answer.
+	Ask    func(ctx context.Context, iface string, to netip.AddrPort) error
+	Status func(ctx context.Context, socket string) (*tunnel.Status, error)
 	// Clock returns the time of day, and whether nothing keeps it right.
 	Clock func() (now time.Time, free bool, err error)
 }
@@ -50,7 +56,7 @@ type Host struct {
 func Local(version string, built time.Time) Host {
 	return Host{
 		Root: "/", User: os.Geteuid(), Version: version, Built: built, Getenv: os.Getenv, Probe: probe, Command: command,
-		Look: routing.Look, Status: control.Status, Clock: clock,
+		Look: routing.Look, Interfaces: routing.Interfaces, Ask: ask, Status: control.Status, Clock: clock,
 		Lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
@@ -58,13 +64,16 @@ func Local(version string, built time.Time) Host {
 }
 
 // Gather looks at everything that the node of the configuration file needs; with
-// no file, at the machine alone. It takes some seconds when name servers do not
-// answer.
-func (h Host) Gather(ctx context.Context, file string) *Facts {
-	f := &Facts{Config: readConfig(file), User: h.User, Kernel: h.Probe(), Loosens: map[string]bool{}}
+// no file, at the machine alone. It sends nothing but look-ups of host names,
+// unless ask is set: then gateways are asked, too. It takes some seconds when
+// somebody does not answer.
+func (h Host) Gather(ctx context.Context, file string, ask bool) *Facts {
+	f := &Facts{User: h.User, Kernel: h.Probe(), Loosens: map[string]bool{}}
+	var robot *config.Robot
+	f.Config, robot = readConfig(file)
 	f.Capable = h.capabilities()
 	h.askDaemon(ctx, f)
-	f.Config.Carriers = carriers(f)
+	h.choose(f, robot)
 	f.Names = h.lookUp(ctx, f.Config.Gateways)
 	h.look(f)
 	h.sysctls(f)
@@ -73,6 +82,9 @@ func (h Host) Gather(ctx context.Context, file string) *Facts {
 	f.Shell = h.profile(h.Getenv, func(file string) string { return file })
 	if now, free, err := h.Clock(); err == nil {
 		f.Clock = Clock{Now: now, Built: h.Built, Free: &free}
+	}
+	if ask {
+		h.askAll(ctx, f)
 	}
 	return f
 }
@@ -138,7 +150,9 @@ func (h Host) look(f *Facts) {
 	}
 	var endpoints []netip.Addr
 	for _, g := range f.Config.Gateways {
-		endpoints = append(endpoints, f.addrs(g)...)
+		for _, e := range f.endpoints(g) {
+			endpoints = append(endpoints, e.Addr())
+		}
 	}
 	var want []routing.Want
 	for slot, c := range f.Config.Carriers {

@@ -52,10 +52,11 @@ func quiet(root string) Host {
 		Command: func(_ context.Context, name string, _ ...string) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 		},
-		Look:   func(string, []netip.Prefix, []routing.Want) (*routing.Facts, error) { return &routing.Facts{}, nil },
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no network") },
-		Status: func(context.Context, string) (*tunnel.Status, error) { return nil, control.ErrNotRunning },
-		Clock:  func() (time.Time, bool, error) { return time.Unix(2, 0), true, nil },
+		Look:       func(string, []netip.Prefix, []routing.Want) (*routing.Facts, error) { return &routing.Facts{}, nil },
+		Interfaces: func() ([]routing.Interface, error) { return nil, nil },
+		Lookup:     func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no network") },
+		Status:     func(context.Context, string) (*tunnel.Status, error) { return nil, control.ErrNotRunning },
+		Clock:      func() (time.Time, bool, error) { return time.Unix(2, 0), true, nil },
 	}
 }
 
@@ -96,7 +97,7 @@ func TestGatherConfig(t *testing.T) {
 		}
 		return nil, errors.New("denied")
 	}
-	f := h.Gather(t.Context(), file)
+	f := h.Gather(t.Context(), file, false)
 	west := netip.MustParseAddr("198.51.100.10")
 	want := []routing.Want{{Interface: "wwan0", Slot: 0, Endpoints: []netip.Addr{west}}, {Interface: "wlan0", Slot: 1, Endpoints: []netip.Addr{west}}}
 	if !reflect.DeepEqual(looked, want) || f.NetworkError == nil || f.Config.Role != "robot" || f.Config.Node.Name != "stretch" ||
@@ -106,25 +107,25 @@ func TestGatherConfig(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "node.key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := h.Gather(t.Context(), file); !strings.Contains(f.Config.KeyWarning, "0644") {
+	if f := h.Gather(t.Context(), file, false); !strings.Contains(f.Config.KeyWarning, "0644") {
 		t.Errorf("key warning %q", f.Config.KeyWarning)
 	}
 	put(t, dir, map[string]string{"node.key": "nonsense", "bad.toml": "name = 'x'\naddress = '10.77.0.2/16'\nwrong = 1\n[[carrier]]\n",
 		"gateway.toml": "name = 'west'\naddress = '10.77.0.11/16'\nprivate_key_file = 'none.key'\nlisten_port = 7777\n"})
-	if f := h.Gather(t.Context(), file); len(f.Config.KeyProblems) != 1 || !strings.Contains(f.Config.KeyProblems[0], "node.key") {
+	if f := h.Gather(t.Context(), file, false); len(f.Config.KeyProblems) != 1 || !strings.Contains(f.Config.KeyProblems[0], "node.key") {
 		t.Errorf("key problems %q", f.Config.KeyProblems)
 	}
-	if f := h.Gather(t.Context(), filepath.Join(dir, "bad.toml")); len(f.Config.Problems) < 2 || f.Config.Node == nil || f.Config.Role != "robot" {
+	if f := h.Gather(t.Context(), filepath.Join(dir, "bad.toml"), false); len(f.Config.Problems) < 2 || f.Config.Node == nil || f.Config.Role != "robot" {
 		t.Errorf("%+v", f.Config)
 	}
-	if f := h.Gather(t.Context(), filepath.Join(dir, "gateway.toml")); f.Config.Role != "gateway" || !slices.Equal(f.Config.Ports, []uint16{7777}) ||
+	if f := h.Gather(t.Context(), filepath.Join(dir, "gateway.toml"), false); f.Config.Role != "gateway" || !slices.Equal(f.Config.Ports, []uint16{7777}) ||
 		len(f.Config.KeyProblems) != 1 || f.Config.Warning == "" {
 		t.Errorf("%+v", f.Config)
 	}
-	if f := h.Gather(t.Context(), filepath.Join(dir, "none.toml")); len(f.Config.Problems) != 1 || f.Config.Node != nil || f.Config.Role != "" {
+	if f := h.Gather(t.Context(), filepath.Join(dir, "none.toml"), false); len(f.Config.Problems) != 1 || f.Config.Node != nil || f.Config.Role != "" {
 		t.Errorf("%+v", f.Config)
 	}
-	if f := h.Gather(t.Context(), ""); f.Config.File != "" || len(f.Config.Problems) != 0 {
+	if f := h.Gather(t.Context(), "", false); f.Config.File != "" || len(f.Config.Problems) != 0 {
 		t.Errorf("%+v", f.Config)
 	}
 }
@@ -137,7 +138,7 @@ func TestGatherDaemon(t *testing.T) {
 		forbidden, silent bool
 	}{{control.ErrNotRunning, false, false}, {fmt.Errorf("x: %w", control.ErrForbidden), true, false}, {errors.New("stuck"), false, true}} {
 		h.Status = func(context.Context, string) (*tunnel.Status, error) { return nil, c.err }
-		if d := h.Gather(t.Context(), file).Daemon; d.Status != nil || d.Forbidden != c.forbidden || (d.Silent != "") != c.silent {
+		if d := h.Gather(t.Context(), file, false).Daemon; d.Status != nil || d.Forbidden != c.forbidden || (d.Silent != "") != c.silent {
 			t.Errorf("%v: %+v", c.err, d)
 		}
 	}
@@ -147,7 +148,7 @@ func TestGatherDaemon(t *testing.T) {
 		}
 		return &tunnel.Status{Carriers: []tunnel.CarrierStatus{{Interface: "new0"}, {}, {Interface: "new0"}}}, nil
 	}
-	if f := h.Gather(t.Context(), file); f.Daemon.Status == nil || !slices.Equal(f.Config.Carriers, []string{"new0"}) {
+	if f := h.Gather(t.Context(), file, false); f.Daemon.Status == nil || !slices.Equal(f.Config.Carriers, []string{"new0"}) {
 		t.Errorf("carriers %q", f.Config.Carriers)
 	}
 }
@@ -156,7 +157,7 @@ func TestGatherSettings(t *testing.T) {
 	file := robotFile(t, t.TempDir())
 	root := t.TempDir()
 	h := quiet(root)
-	f := h.Gather(t.Context(), file)
+	f := h.Gather(t.Context(), file, false)
 	if !f.Kernel.NoIPv6 || f.Kernel.IPv6Off != "" || f.Kernel.Forwards != nil || f.Capable != nil || f.Loosens["wwan0"] {
 		t.Errorf("an empty machine: %+v", f)
 	}
@@ -166,15 +167,49 @@ func TestGatherSettings(t *testing.T) {
 		"proc/sys/net/ipv6/conf/default/disable_ipv6": "1\n",
 		"proc/self/status":                            "Name:\tx\nCapEff:\t0000000000001000\nCapBnd:\t000001ffffffffff\n",
 	})
-	f = h.Gather(t.Context(), file)
+	f = h.Gather(t.Context(), file, false)
 	if f.Kernel.NoIPv6 || f.Kernel.IPv6Off != "net.ipv6.conf.default.disable_ipv6" || f.Kernel.Forwards == nil || *f.Kernel.Forwards || !f.Loosens["wwan0"] ||
 		!f.Capable(unix.CAP_NET_ADMIN) || f.Capable(unix.CAP_NET_RAW) {
 		t.Errorf("%+v", f)
 	}
 	// plr0's own setting counts once it is there.
 	put(t, root, map[string]string{"proc/sys/net/ipv6/conf/plr0/disable_ipv6": "0\n"})
-	if f := h.Gather(t.Context(), file); f.Kernel.IPv6Off != "" {
+	if f := h.Gather(t.Context(), file, false); f.Kernel.IPv6Off != "" {
 		t.Errorf("IPv6 off by %s", f.Kernel.IPv6Off)
+	}
+}
+
+// Without [[carrier]] the carriers are found; what is not taken is told with the
+// reason.
+func TestGatherCarriers(t *testing.T) {
+	dir := t.TempDir()
+	file := robotFile(t, dir)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := quiet(t.TempDir())
+	h.Interfaces = func() ([]routing.Interface, error) {
+		return []routing.Interface{
+			{Index: 1, Name: "lo", Kind: "loopback", Excluded: "the loopback device"}, {Index: 2, Name: "wlan0", Kind: "wifi", Leads: true, Up: true},
+			{Index: 3, Name: "eth1", Kind: "ethernet"}, {Index: 4, Name: "wg0", Kind: "wireguard", Leads: true, Excluded: "a WireGuard tunnel"},
+			{Index: 5, Name: "plr0", Kind: "tun", Excluded: "fogplr's own"},
+		}, nil
+	}
+	for carriers, want := range map[string]Config{
+		"": {Carriers: []string{"wlan0"}, Others: []string{"eth1 (no route leads from it to the internet)", "wg0 (a WireGuard tunnel)"}},
+		"[[carrier]]\ninterface = 'wwan0'\n[[carrier]]\nkind = 'usb'\n": {Carriers: []string{"wwan0"},
+			Others: []string{"eth1 (no route leads from it to the internet)", "wg0 (a WireGuard tunnel)"}, Missing: []string{"usb"}},
+	} {
+		plain := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(string(text), "[[carrier]]\n", ""), "interface = \"wwan0\"\n", ""), "interface = \"wlan0\"\n", "")
+		put(t, dir, map[string]string{"robot.toml": plain + carriers})
+		got := h.Gather(t.Context(), file, false).Config
+		if len(got.Missing) == 1 && strings.Contains(got.Missing[0], "usb") {
+			got.Missing = []string{"usb"}
+		}
+		if !slices.Equal(got.Carriers, want.Carriers) || !slices.Equal(got.Others, want.Others) || !slices.Equal(got.Missing, want.Missing) {
+			t.Errorf("%q: %+v", carriers, got)
+		}
 	}
 }
 

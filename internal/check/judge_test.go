@@ -29,6 +29,11 @@ func TestCarriers(t *testing.T) {
 			f.Daemon.Status.Peers[0].Paths[1] = tunnel.PathStatus{Carrier: "wlan0", Stage: "no route", Hint: "wlan0 is down."}
 		}, "warning carrier.unusable", ""},
 		{"no carriers", "robot", before, func(f *Facts) { f.Config.Carriers, f.Network.Carriers = nil, nil }, "fails carrier.none", "[[carrier]]"},
+		{"no carriers, for a reason", "robot", before, func(f *Facts) {
+			f.Config.Carriers, f.Network.Carriers, f.Config.Others = nil, nil, []string{"wg0 (a tunnel)"}
+		}, "fails carrier.none", "Left out: wg0 (a tunnel)."},
+		{"one that is not there", "robot", before, func(f *Facts) { f.Config.Missing = []string{"No interface is left for usb."} }, "warning carrier.missing", "usb"},
+		{"how they were chosen", "robot", before, func(f *Facts) { f.Config.Notes = []string{"Both match."} }, "note carrier.choice", "Both"},
 		{"warned of", "robot", nil, func(f *Facts) { carrier(f, 0).Warning = "A rule comes first." }, "warning carrier.routes", "A rule"},
 		{"strict", "robot", before, strict, "note carrier.rp_filter", "sysctl -w net.ipv4.conf.wlan0.rp_filter=2|nothing to repair"},
 		{"strict, not permitted", "robot", before, func(f *Facts) { strict(f); f.Loosens = nil }, "warning carrier.rp_filter", "sysctl -w|Started by its unit"},
@@ -40,16 +45,18 @@ func TestCarriers(t *testing.T) {
 		{"strict and absent", "robot", before, func(f *Facts) {
 			carrier(f, 1).Strict, carrier(f, 1).Problem, carrier(f, 1).Index = true, "There is no wlan0.", 0
 		}, "warning carrier.unusable", ""},
-		{"MTU 1360", "robot", nil, func(f *Facts) { f.link("wlan0").MTU = 1360 }, "warning carrier.mtu", "1280 + 28 tag + 32 WireGuard + 8 UDP + 20 IPv4|1368|ip link set dev wlan0 mtu 1368"},
+		{"MTU 1360", "robot", nil, func(f *Facts) { f.link("wlan0").MTU = 1360 }, "note carrier.mtu", "in 2 parts|1280 + 28 tag + 32 WireGuard + 8 UDP + 20 IPv4|1368|ip link set dev wlan0 mtu 1368"},
 		{"MTU 1368", "robot", nil, func(f *Facts) { f.link("wlan0").MTU = 1368 }, "", ""},
-		{"MTU for IPv6", "robot", nil, func(f *Facts) { f.link("wwan0").MTU = 1387 }, "warning carrier.mtu", "40 IPv6|mtu 1388"},
+		{"MTU for IPv6", "robot", nil, func(f *Facts) { f.link("wwan0").MTU = 1387 }, "note carrier.mtu", "40 IPv6|mtu 1388"},
+		{"MTU 576", "robot", nil, func(f *Facts) { f.link("wlan0").MTU = 576 }, "note carrier.mtu", "in 3 parts"},
+		{"MTU 400", "robot", nil, func(f *Facts) { f.link("wlan0").MTU = 400 }, "warning carrier.mtu", "Not even in 4 parts"},
 		{"MTU, IPv4 overlay", "robot", nil, func(f *Facts) { f.link("wlan0").MTU, f.Config.Node.Addresses = 1280, f.Config.Node.Addresses[:1] },
-			"warning carrier.mtu", "mtu = 1192 in the configuration of every node"},
+			"note carrier.mtu", "mtu = 1192 in the configuration of every node"},
 		{"no way to west", "robot", nil, func(f *Facts) {
 			delete(carrier(f, 0).Reached, west)
 			delete(carrier(f, 1).Reached, west)
-		}, "warning gateway.route", "gateway west (198.51.100.10)"},
-		{"no way to east", "robot", nil, func(f *Facts) { delete(carrier(f, 0).Reached, east) }, "warning gateway.route", "gateway east (2001:db8::20)"},
+		}, "warning gateway.route", "gateway west (198.51.100.10:51820)"},
+		{"no way to east", "robot", nil, func(f *Facts) { delete(carrier(f, 0).Reached, east) }, "warning gateway.route", "gateway east ([2001:db8::20]:51820)"},
 		{"a tunnel", "robot", nil, func(f *Facts) { f.link("wlan0").Kind = "wireguard" }, "warning carrier.tunnel", "wlan0 is a tunnel"},
 		{"a TAP device", "robot", nil, func(f *Facts) { f.link("wlan0").Kind = "tun" }, "", ""},
 		{"a TUN device", "robot", nil, func(f *Facts) { f.link("wlan0").Kind, f.link("wlan0").TUN = "tun", true }, "warning carrier.tunnel", "wlan0 is a tunnel (tun)"},

@@ -7,6 +7,8 @@ const (
 	// wireGuard is what WireGuard adds to a frame, in bytes: header and
 	// authentication tag of a data message (whitepaper, 5.4.6).
 	wireGuard = 16 + 16
+	// wireGuardBlock is what WireGuard pads to, in bytes.
+	wireGuardBlock = 16
 	// udp, ipv4 and ipv6 are header lengths in bytes (RFC 768, 791, 8200).
 	udp  = 8
 	ipv4 = 20
@@ -40,6 +42,13 @@ const (
 	// all names.
 	commandTimeout = 5 * time.Second
 	lookupTimeout  = 5 * time.Second
+	// askTries and askPatience are how often a gateway is asked and how long each
+	// answer is waited for: a lost datagram or a modem that wakes up is no silence.
+	askTries    = 3
+	askPatience = time.Second
+	// maxQuestions bounds the questions that are asked at once. A gateway answers
+	// 50 a second.
+	maxQuestions = 256
 	// maxNames bounds the names that are looked up.
 	maxNames = 64
 )

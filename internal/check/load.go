@@ -6,23 +6,23 @@ import (
 	"slices"
 	"strings"
 
-	choice "github.com/fogplr/fogplr/internal/carriers"
+	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/internal/slots"
-	"github.com/fogplr/fogplr/routing"
 )
 
-// readConfig reads the configuration and the key as the daemon does.
-func readConfig(file string) Config {
-	c := Config{File: file}
+// readConfig reads the configuration and the key as the daemon does; robot is nil
+// unless it is a robot's and right.
+func readConfig(file string) (c Config, robot *config.Robot) {
+	c.File = file
 	if file == "" {
-		return c
+		return c, nil
 	}
 	role, err := config.RoleOf(file)
 	if err != nil {
 		c.Problems = lines(err)
-		return c
+		return c, nil
 	}
 	c.Role = role
 	if role == "robot" {
@@ -30,9 +30,8 @@ func readConfig(file string) Config {
 		if err == nil {
 			c.Node = &r.Node
 			c.Gateways = gatewaysOf(r)
-			c.Carriers = interfacesOf(r)
 			c.readKey()
-			return c
+			return c, r
 		}
 		c.Problems = lines(err)
 	} else {
@@ -42,12 +41,12 @@ func readConfig(file string) Config {
 			c.Ports = g.ListenPorts
 			c.Warning = g.Warning()
 			c.readKey()
-			return c
+			return c, nil
 		}
 		c.Problems = lines(err)
 	}
 	c.Node, _ = config.LoadNode(file) // what is right in it is looked at all the same
-	return c
+	return c, nil
 }
 
 func lines(err error) []string { return strings.Split(err.Error(), "\n") }
@@ -81,26 +80,41 @@ func gatewaysOf(r *config.Robot) []Gateway {
 	return out
 }
 
-// interfacesOf are the interfaces that a daemon would use now, and those that the
-// configuration names, in the order of the slots that a new robot would give them.
-func interfacesOf(r *config.Robot) (names []string) {
-	found, _ := routing.Interfaces() // without them, those that are named
-	for _, c := range choice.New(new(slots.Book)).Choose(r, found).Carriers {
-		names = append(names, c.Interface)
+// choose says which interfaces are a robot's carriers: those that the daemon uses,
+// else those that a new robot would choose now.
+func (h Host) choose(f *Facts, robot *config.Robot) {
+	if s := f.Daemon.Status; s != nil && len(s.Carriers) > 0 {
+		for _, c := range s.Carriers {
+			f.Config.name(c.Interface)
+		}
+		return
 	}
-	return names
-}
-
-// carriers are the interfaces that the daemon uses, or the configuration names.
-func carriers(f *Facts) []string {
-	if f.Daemon.Status == nil || len(f.Daemon.Status.Carriers) == 0 {
-		return f.Config.Carriers
+	if robot == nil {
+		return
 	}
-	var out []string
-	for _, c := range f.Daemon.Status.Carriers {
-		if c.Interface != "" && !slices.Contains(out, c.Interface) {
-			out = append(out, c.Interface)
+	found, err := h.Interfaces()
+	if err != nil {
+		return // Look tells it
+	}
+	choice := carriers.New(new(slots.Book)).Choose(robot, found)
+	for _, c := range choice.Carriers {
+		f.Config.name(c.Interface)
+	}
+	f.Config.Missing, f.Config.Notes = choice.Missing, choice.Notes
+	for _, i := range found {
+		switch {
+		case i.Kind == "loopback" || i.Name == robot.Interface || slices.Contains(f.Config.Carriers, i.Name):
+		case i.Excluded != "":
+			f.Config.Others = append(f.Config.Others, i.Name+" ("+i.Excluded+")")
+		case !i.Leads:
+			f.Config.Others = append(f.Config.Others, i.Name+" (no route leads from it to the internet)")
 		}
 	}
-	return out
+}
+
+// name adds a carrier's interface, once.
+func (c *Config) name(iface string) {
+	if iface != "" && !slices.Contains(c.Carriers, iface) {
+		c.Carriers = append(c.Carriers, iface)
+	}
 }

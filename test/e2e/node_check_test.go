@@ -28,6 +28,12 @@ type examined struct {
 func examine(t testing.TB, n *lab.Node, m *deploy.Member, around ...string) examined {
 	t.Helper()
 	args := append(slices.Clone(around), program(t), "check", "--json", "--config", m.Config())
+	return examinedBy(t, n, args)
+}
+
+// examinedBy is examine with the whole command line.
+func examinedBy(t testing.TB, n *lab.Node, args []string) examined {
+	t.Helper()
 	r := try(t, n, args[0], args[1:]...)
 	e := examined{code: r.code, text: r.all}
 	if err := json.Unmarshal([]byte(r.out), &e.Report); err != nil {
@@ -100,6 +106,12 @@ func TestNodeCheckBefore(t *testing.T) {
 		}
 		examine(t, n, r.Member).lacks(t, "carrier.rp_filter")
 	})
+	t.Run("gateways that do not answer", func(t *testing.T) {
+		probe := []string{program(t), "check", "--json", "--probe", "--config", r.Config()}
+		examinedBy(t, n, probe).finds(t, check.Fails, "gateway.answer", "west does not answer")
+		run(t, w.gateways[0].Member)
+		examinedBy(t, n, probe).lacks(t, "gateway.answer", "carrier.answer")
+	})
 	t.Run("key", func(t *testing.T) {
 		key := filepath.Join(r.Dir, "node.key")
 		must(t, os.Chmod(key, 0o644))
@@ -118,7 +130,7 @@ func TestNodeCheckBefore(t *testing.T) {
 	})
 	t.Run("carriers", func(t *testing.T) {
 		output(t, n, "ip", "link", "set", "cell-a", "mtu", "1300")
-		repair(t, n, examine(t, n, r.Member).finds(t, check.Warning, "carrier.mtu", "cell-a", "1300", "1368"))
+		repair(t, n, examine(t, n, r.Member).finds(t, check.Note, "carrier.mtu", "cell-a", "1300", "1368", "2 parts"))
 		output(t, n, "ip", "addr", "add", "10.77.5.1/24", "dev", "cell-b")
 		e := examine(t, n, r.Member)
 		e.finds(t, check.Warning, "overlay.conflict", "cell-b", "10.77.5.1/24")

@@ -1,0 +1,145 @@
+package check
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fogplr/fogplr/hello"
+)
+
+// Answer is whether a gateway answers through a carrier.
+type Answer struct {
+	Carrier  string
+	Gateway  string
+	Endpoint netip.AddrPort
+	Heard    bool
+}
+
+// questions are all pairs of a usable carrier and an address of a gateway that it
+// has a route to.
+func questions(f *Facts) []Answer {
+	if f.Network == nil {
+		return nil
+	}
+	var out []Answer
+	for _, g := range f.Config.Gateways {
+		for _, e := range f.endpoints(g) {
+			for _, c := range f.Network.Carriers {
+				if c.Problem == "" && c.Reached[e.Addr()] && len(out) < maxQuestions {
+					out = append(out, Answer{Carrier: c.Interface, Gateway: g.Name, Endpoint: e})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// askAll asks all at once, by a plain STUN request (package hello),
+// which a gateway answers to anybody.
+func (h Host) askAll(ctx context.Context, f *Facts) {
+	f.Answers = questions(f)
+	var wg sync.WaitGroup
+	for i := range f.Answers {
+		wg.Go(func() {
+			a := &f.Answers[i]
+			a.Heard = h.Ask(ctx, a.Carrier, a.Endpoint) == nil
+		})
+	}
+	wg.Wait()
+}
+
+// ask sends binding requests through an interface until one is answered, or
+// askTries are not.
+func ask(ctx context.Context, iface string, to netip.AddrPort) error {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if e := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), iface) }); e != nil {
+			return e
+		}
+		return err
+	}}
+	network := "udp4"
+	if to.Addr().Is6() {
+		network = "udp6"
+	}
+	pc, err := lc.ListenPacket(ctx, network, ":0")
+	if err != nil {
+		return err
+	}
+	defer pc.Close()
+	conn := pc.(*net.UDPConn)
+	var id hello.TransactionID
+	rand.Read(id[:])
+	for range askTries {
+		if _, err := conn.WriteToUDPAddrPort(hello.PlainRequest(id), to); err != nil {
+			return err
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(askPatience)); err != nil {
+			return err
+		}
+		if answered(conn, id, to) {
+			return nil
+		}
+	}
+	return errSilent
+}
+
+var errSilent = errors.New("no answer")
+
+// answered reads until the answer comes, or the deadline.
+func answered(conn *net.UDPConn, id hello.TransactionID, from netip.AddrPort) bool {
+	b := make([]byte, hello.MaxMessage+1)
+	for {
+		n, addr, err := conn.ReadFromUDPAddrPort(b)
+		if err != nil {
+			return false
+		}
+		if got, ok := hello.Succeeded(b[:n]); ok && got == id && netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()) == from {
+			return true
+		}
+	}
+}
+
+// judgeAnswers looks at which gateways answer, if they were asked.
+func judgeAnswers(f *Facts) []Finding {
+	var gateways, carriers []string
+	heard := map[string]bool{}
+	for _, a := range f.Answers {
+		if !slices.Contains(gateways, a.Gateway) {
+			gateways = append(gateways, a.Gateway)
+		}
+		if !slices.Contains(carriers, a.Carrier) {
+			carriers = append(carriers, a.Carrier)
+		}
+		if a.Heard {
+			heard["gateway "+a.Gateway], heard["carrier "+a.Carrier] = true, true
+		}
+	}
+	level := Fails
+	if len(heard) > 0 {
+		level = Warning
+	}
+	var out []Finding
+	for _, g := range gateways {
+		if !heard["gateway "+g] {
+			out = append(out, Finding{ID: "gateway.answer", Level: level,
+				Text: fmt.Sprintf("Gateway %s does not answer through any carrier: it does not run, its endpoint in %s is wrong, or its port is filtered.", g, f.Config.File)})
+		}
+	}
+	for _, c := range carriers {
+		if !heard["carrier "+c] && len(heard) > 0 {
+			out = append(out, Finding{ID: "carrier.answer", Level: Warning,
+				Text: fmt.Sprintf("No gateway answers through %s, although through another carrier one does: that network has no connection, filters UDP, or waits for a login page to be filled in.", c)})
+		}
+	}
+	return out
+}

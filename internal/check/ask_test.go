@@ -1,0 +1,82 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/pion/stun/v3"
+
+	"github.com/fogplr/fogplr/routing"
+)
+
+func TestAnswers(t *testing.T) {
+	port := func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 51820) }
+	asked := func(silentGateway, silentCarrier string) func(*Facts) {
+		return func(f *Facts) {
+			h := Host{Ask: func(_ context.Context, iface string, to netip.AddrPort) error {
+				if iface == silentCarrier || silentGateway == "all" || silentGateway == "west" && to == port(west) {
+					return errors.New("no answer")
+				}
+				return nil
+			}}
+			h.askAll(t.Context(), f)
+			if len(f.Answers) != 3 { // wlan0 has no route to east
+				t.Errorf("asked %+v", f.Answers)
+			}
+		}
+	}
+	try(t, []row{
+		{"all answer", "robot", nil, asked("", ""), "", ""},
+		{"west is silent", "robot", nil, asked("west", ""), "warning gateway.answer, warning carrier.answer", "west does not answer|through wlan0"},
+		{"wlan0 is silent", "robot", nil, asked("", "wlan0"), "warning carrier.answer", "through wlan0, although"},
+		{"all are silent", "robot", nil, asked("all", ""), "fails gateway.answer, fails gateway.answer", "west|east"},
+	})
+	if q := questions(&Facts{}); len(q) != 0 {
+		t.Errorf("asked %v", q)
+	}
+	f := sound("robot", false)
+	f.Network.Carriers[0].Problem = "It is down."
+	if q := questions(f); len(q) != 1 || q[0].Carrier != "wlan0" || q[0].Endpoint != port(west) {
+		t.Errorf("asked %+v", q)
+	}
+	f.Network.Carriers = nil
+	for range 2 * maxQuestions {
+		f.Network.Carriers = append(f.Network.Carriers, routing.CarrierFacts{Carrier: routing.Carrier{Reached: map[netip.Addr]bool{west: true}}})
+	}
+	if n := len(questions(f)); n != maxQuestions {
+		t.Errorf("%d questions", n)
+	}
+}
+
+// A server that first says other things is waited for.
+func TestAsk(t *testing.T) {
+	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b := make([]byte, 1500)
+		n, from, err := server.ReadFromUDPAddrPort(b)
+		var m stun.Message
+		if err != nil || stun.Decode(b[:n], &m) != nil || m.Type != stun.BindingRequest {
+			return
+		}
+		answer := func(id stun.Setter) []byte { return stun.MustBuild(id, stun.BindingSuccess).Raw }
+		for _, raw := range [][]byte{[]byte("nonsense"), answer(stun.TransactionID), m.Raw, answer(stun.NewTransactionIDSetter(m.TransactionID))} {
+			_, _ = server.WriteToUDPAddrPort(raw, from)
+		}
+	}()
+	if err := ask(t.Context(), "lo", server.LocalAddr().(*net.UDPAddr).AddrPort()); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if err := ask(t.Context(), "no-such-if0", netip.MustParseAddrPort("192.0.2.1:1")); err == nil {
+		t.Error("an interface that does not exist")
+	}
+}
