@@ -24,7 +24,7 @@ func level(pkg string) (int, bool) {
 	switch {
 	case pkg == "replicate", pkg == "path":
 		return 0, true
-	case pkg == "routing", pkg == "hello":
+	case pkg == "routing", pkg == "hello", pkg == "resolve":
 		return 1, true
 	case pkg == "tunnel":
 		return 2, true
@@ -133,6 +133,7 @@ func TestVerdict(t *testing.T) {
 		{"hello", module + "/routing", false},
 		{"tunnel", module + "/hello", true},
 		{"routing", "github.com/vishvananda/netlink/nl", true},
+		{"resolve", module + "/routing", false},
 		{"tunnel", module + "/path", true},
 		{"tunnel", module + "/routing", true},
 		{"tunnel", module + "/internal/config", false},
