@@ -238,6 +238,9 @@ func TestDaemon(t *testing.T) {
 		{"a path is down", "robot", during, func(f *Facts) {
 			f.Daemon.Status.Peers = append(f.Daemon.Status.Peers, down("Nothing comes back.", "wwan0", "wlan0")...)
 		}, "warning daemon.path", "wwan0 to west, wlan0 to west|Nothing comes back"},
+		{"a path suffers", "robot", during, func(f *Facts) {
+			f.Daemon.Status.Peers[0].Paths[1].Hint = "Large packets do not pass."
+		}, "warning daemon.path", "wlan0 to west: Large packets"},
 		{"all paths are down", "robot", during, func(f *Facts) {
 			f.Daemon.Status.Peers = down("Nothing comes back.", "a", "b", "c", "d", "e", "f", "g")
 		}, "fails daemon.path", "e to west and 2 more"},

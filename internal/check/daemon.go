@@ -48,8 +48,12 @@ func paths(s *tunnel.Status) []Finding {
 	for _, c := range s.Carriers {
 		unusable[c.Interface] = c.Problem != ""
 	}
-	var hints []string
-	about := map[string][]string{}
+	type hint struct {
+		up   bool
+		text string
+	}
+	var hints []hint
+	about := map[hint][]string{}
 	up := 0
 	for _, peer := range s.Peers {
 		for i := range peer.Paths {
@@ -57,13 +61,14 @@ func paths(s *tunnel.Status) []Finding {
 			if p.Up {
 				up++
 			}
-			if p.Up || p.Hint == "" || p.Stage == "starting" || unusable[p.Carrier] {
+			if p.Hint == "" || p.Stage == "starting" || unusable[p.Carrier] {
 				continue
 			}
-			if about[p.Hint] == nil {
-				hints = append(hints, p.Hint)
+			h := hint{p.Up, p.Hint}
+			if about[h] == nil {
+				hints = append(hints, h)
 			}
-			about[p.Hint] = append(about[p.Hint], p.Carrier+" to "+peer.Name)
+			about[h] = append(about[h], p.Carrier+" to "+peer.Name)
 		}
 	}
 	level := Warning
@@ -79,7 +84,11 @@ func paths(s *tunnel.Status) []Finding {
 		if n := len(list) - namesShown; n > 0 {
 			list, more = slices.Clone(list[:namesShown]), fmt.Sprintf(" and %d more", n)
 		}
-		out = append(out, Finding{ID: "daemon.path", Level: level, Text: "Not up: " + strings.Join(list, ", ") + more + ". " + h})
+		text := strings.Join(list, ", ") + more + ": " + h.text
+		if !h.up {
+			text = "Not up: " + strings.Join(list, ", ") + more + ". " + h.text
+		}
+		out = append(out, Finding{ID: "daemon.path", Level: level, Text: text})
 	}
 	return out
 }
