@@ -28,6 +28,7 @@ type bind struct {
 	// sending and receiving bound what is inside the device; memTUN has the
 	// other ends.
 	sending, receiving *window
+	still              *standstill // set before the device comes up
 
 	ports []*port // the main one first; a robot has no other
 }
@@ -187,6 +188,7 @@ func (f *family) wait() *socket {
 func (b *bind) receiver(f *family) conn.ReceiveFunc {
 	stun := func(msg []byte, from *endpoint) { b.stun(b, msg, from) }
 	given := new(givenFrames)
+	var drain time.Time // since when all is dropped, zero if it is not
 	return func(bufs [][]byte, sizes []int, eps []conn.Endpoint) (int, error) {
 		for {
 			s := f.wait()
@@ -196,6 +198,10 @@ func (b *bind) receiver(f *family) conn.ReceiveFunc {
 			b.receiving.back(given.unused(bufs))
 			b.receiving.admit()
 			n, err := s.receive(bufs, sizes, eps, stun)
+			if err == nil && b.waited(s, &drain) {
+				b.still.in.Add(uint64(n))
+				continue
+			}
 			if err == nil {
 				b.receiving.enter(given.note(bufs[:n], sizes))
 				return n, nil
@@ -206,6 +212,21 @@ func (b *bind) receiver(f *family) conn.ReceiveFunc {
 			}
 		}
 	}
+}
+
+// waited reports whether what s has just received may have waited in a standstill:
+// after one, until the socket was empty once.
+func (b *bind) waited(s *socket, drain *time.Time) bool {
+	now := time.Now()
+	switch {
+	case b.still.stale(now):
+		if drain.IsZero() {
+			*drain = now
+		}
+	case !drain.IsZero() && (!s.in.full() || now.Sub(*drain) >= longestDrain):
+		*drain = time.Time{}
+	}
+	return !drain.IsZero()
 }
 
 // Close implements conn.Bind.
@@ -239,6 +260,10 @@ func (b *bind) Send(bufs [][]byte, ep conn.Endpoint) error {
 	}
 	if len(bufs) > 0 && isTransport(bufs[0]) {
 		b.sending.leave(len(bufs))
+		if b.still.stale(time.Now()) {
+			b.still.out.Add(uint64(len(bufs)))
+			return nil
+		}
 	}
 	if s := b.socketFor(to); s != nil {
 		s.transmit(bufs, to)

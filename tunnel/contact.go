@@ -57,16 +57,22 @@ func (g *Gateway) signal() {
 // not answer: an initiation can be lost, or meet the robot's own, and then both
 // come to nothing.
 func (g *Gateway) recall(ctx context.Context) error {
+	return g.callAll(ctx, g.start, false, g.uncalled)
+}
+
+// callAll starts the handshakes that pick names for each round. If the keys may be
+// good still, the first round leaves them.
+func (g *Gateway) callAll(ctx context.Context, start time.Time, keysGood bool, pick func(round int) map[Key]netip.AddrPort) error {
 	pace := time.NewTicker(time.Second / callsPerSecond)
 	defer pace.Stop()
 	for round, at := range callsAt {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(time.Until(g.start.Add(at))):
+		case <-time.After(time.Until(start.Add(at))):
 		}
-		for key, to := range g.uncalled(round) {
-			g.wg.handshake(key, to, true)
+		for key, to := range pick(round) {
+			g.wg.handshake(key, to, round > 0 || !keysGood)
 			select {
 			case <-ctx.Done():
 				return nil

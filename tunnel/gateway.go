@@ -53,6 +53,7 @@ type Gateway struct {
 	known     *hello.Table
 	guests    chan guest
 	strangers chan struct{} // has room for one
+	wakes     chan woken    // has room for one
 
 	// Guarded by node.mu.
 	// byPeer has the links by WireGuard peer, to name who claimed a wrong address.
@@ -70,7 +71,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	}
 	g := &Gateway{
 		self: self, moved: make(chan struct{}, 1), calls: make(map[Key]netip.AddrPort),
-		guests: make(chan guest, guestsWaiting), strangers: make(chan struct{}, 1),
+		guests: make(chan guest, guestsWaiting), strangers: make(chan struct{}, 1), wakes: make(chan woken, 1),
 	}
 	if g.known, err = hello.NewTable(cfg.Key); err != nil {
 		return nil, err
@@ -88,6 +89,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	}
 	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
 	b := newBind(socketOptions{mark: cfg.Mark, morePorts: cfg.MorePorts}, true, g.greet)
+	b.still = g.still
 	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort,
 		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b,
 		complaints{disallowed: g.refused, replayed: g.replayed}, cfg.Log)
@@ -109,6 +111,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	group.Go(func() error { return g.recall(ctx) })
 	group.Go(func() error { return g.welcome(ctx) })
 	group.Go(func() error { return g.getToKnow(ctx) })
+	group.Go(func() error { return g.recallAfterWake(ctx) })
+	group.Go(func() error { return g.heart(ctx, g.woke) })
 	group.Go(func() error {
 		return every(ctx, upkeepInterval, func() {
 			g.upkeep()

@@ -23,6 +23,7 @@ type inward struct {
 	own   []netip.Addr
 	start time.Time
 	log   *slog.Logger
+	still *standstill
 	// onProbe and onReply take control messages. They are called with mu held
 	// and must not call back.
 	onProbe func(*link, path.Probe, time.Time)
@@ -67,6 +68,10 @@ func (in *inward) deliver(frames [][]byte, offset int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	now := time.Now() // under the lock, since elimination's time must not go back
+	if in.still.stale(now) {
+		in.still.in.Add(uint64(len(frames)))
+		return
+	}
 	in.last = nil
 	for _, f := range frames {
 		in.frame(f[offset:], offset, now)

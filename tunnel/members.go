@@ -51,6 +51,7 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 	r.carriers = carriers
 	r.mu.Unlock()
 	leaving := r.link(carriers, peers, cfg.Gateways)
+	r.still.setDeadline(cfg.Deadline)
 	queues := make([]*queue, len(carriers))
 	for i, c := range carriers {
 		queues[i] = c.wg.queue
@@ -113,6 +114,7 @@ func (r *Robot) startCarrier(c Carrier, deadline time.Duration) (*carrier, error
 	q := newQueue(&r.pool, 1<<c.Slot, r.epoch, r.cfg.MTU, deadline)
 	name := "fogplr-" + c.Interface
 	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port}, false, r.greeted)
+	b.still = r.still
 	wg, err := newWireguard(name, c.Key, 0, newMemTUN(name, r.cfg.frameMTU(), q, r.in.deliver), b,
 		complaints{}, r.cfg.Log)
 	if err != nil {

@@ -42,6 +42,7 @@ type node struct {
 	pool  batchPool
 	out   *outward
 	in    *inward
+	still *standstill
 	epoch uint32
 
 	mu sync.Mutex // guards the part of link that says so
@@ -56,8 +57,10 @@ func newNode(cfg Common, host tun.Device) *node {
 	for i, p := range cfg.Addresses {
 		own[i] = p.Addr()
 	}
+	n.still = newStandstill(cfg.Deadline, n.start, asleep)
 	n.in = newInward(host, own, cfg.Log, n.start)
-	n.out = &outward{host: host, own: own, pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {}}
+	n.in.still = n.still
+	n.out = &outward{host: host, own: own, pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {}, still: n.still}
 	n.out.roster.Store(&roster{})
 	if told := n.clock.warning(n.start); told != "" {
 		cfg.Log.Warn(told)
@@ -186,6 +189,7 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.In = n.in.counters
+	s.In.Stale, s.Out.Stale = n.still.in.Load(), n.still.out.Load()
 	if told := n.clock.warning(now); told != "" {
 		s.Warnings = append(s.Warnings, told)
 	}

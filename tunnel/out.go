@@ -26,6 +26,7 @@ type outward struct {
 	start  time.Time
 	// woken is called when traffic with a peer begins after a pause.
 	woken func()
+	still *standstill
 
 	packets, bytes, local, noPeer, noPath, notAllowed atomic.Uint64
 }
@@ -67,6 +68,10 @@ func (o *outward) run() error {
 
 // walk sends one batch on its way.
 func (o *outward) walk(bufs [][]byte, sizes []int, now time.Time) {
+	if o.still.stale(now) {
+		o.still.out.Add(uint64(len(sizes)))
+		return
+	}
 	total := 0
 	for _, size := range sizes {
 		total += size

@@ -113,6 +113,7 @@ func (r *Robot) Run(ctx context.Context) error {
 	g.Go(func() error { return r.walkOut(ctx) })
 	g.Go(func() error { r.prober(ctx); return nil })
 	g.Go(func() error { return every(ctx, upkeepInterval, r.upkeep) })
+	g.Go(func() error { return r.heart(ctx, r.woke) })
 	g.Go(func() error {
 		<-ctx.Done()
 		r.close()

@@ -83,6 +83,10 @@ func (b *inbox) recv(fd uintptr) bool {
 	return errno != unix.EAGAIN && errno != unix.EINTR
 }
 
+// full reports whether the last fill took as much as one can, so that there may be
+// more.
+func (b *inbox) full() bool { return b.filled == len(b.heads) }
+
 // message returns the bytes and the control messages of message i.
 func (b *inbox) message(i int) (data, oob []byte) {
 	return b.data[i][:b.heads[i].length], b.oob[i][:b.heads[i].head.Controllen]

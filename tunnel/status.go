@@ -105,6 +105,9 @@ type OutCounters struct {
 	NoPeer     uint64 `json:"no_peer"`     // destination is nobody's address
 	NoPath     uint64 `json:"no_path"`     // no path to the destination had a session
 	NotAllowed uint64 `json:"not_allowed"` // source is not this node's overlay address
+	// Stale counts packets, and frames on their way to a carrier, that were dropped
+	// because this program or machine stood still while they waited.
+	Stale uint64 `json:"stale"`
 }
 
 // InCounters count frames that WireGuard authenticated.
@@ -116,4 +119,7 @@ type InCounters struct {
 	// whose destination is not here.
 	NotAllowed uint64 `json:"not_allowed"`
 	TUNErrors  uint64 `json:"tun_errors"` // writes of which the kernel did not take every packet
+	// Stale counts datagrams and frames that were dropped because this program or
+	// machine stood still while they waited.
+	Stale uint64 `json:"stale"`
 }
