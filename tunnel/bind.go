@@ -31,6 +31,7 @@ type bind struct {
 	still              *standstill // set before the device comes up
 
 	ports []*port // the main one first; a robot has no other
+	peers whence  // a gateway's
 }
 
 // port is the sockets on one UDP port, one for each address family.
@@ -134,6 +135,9 @@ func (b *bind) openSocket(network string, o socketOptions) (*socket, error) {
 	if err != nil && !b.fixed && errors.Is(err, unix.EADDRINUSE) {
 		o.port = 0
 		return openSocket(network, o, &b.stats)
+	}
+	if err == nil && b.fixed {
+		s.seen.all = &b.peers
 	}
 	return s, err
 }

@@ -10,6 +10,10 @@ import (
 type Contact struct {
 	Key      Key // public, the carrier's
 	Endpoint netip.AddrPort
+	// Local is the gateway's address and port that it sent to: the NAT or firewall
+	// before it may let nothing else in. The address is unspecified if any will do,
+	// all of it zero if it is not known.
+	Local netip.AddrPort
 }
 
 // Contacts returns the carriers that may still be where they were last heard, in
@@ -34,6 +38,7 @@ func (g *Gateway) Contacts() (all []Contact, ok bool) {
 			} else {
 				continue
 			}
+			c.Local = g.wg.bind.peers.to(c.Endpoint).origin()
 			all = append(all, c)
 		}
 	}

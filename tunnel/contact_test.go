@@ -25,8 +25,8 @@ func TestRestartedGatewayCallsItsRobots(t *testing.T) {
 		allowed  time.Duration
 	}{
 		{"known", known, 2 * time.Second},
-		{"moved", []Contact{{known[0].Key, netip.MustParseAddrPort("127.0.0.1:9")}, known[1]}, 2 * time.Second},
-		{"not configured any more", append([]Contact{{Key{1}, known[0].Endpoint}}, known...), 2 * time.Second},
+		{"moved", []Contact{{Key: known[0].Key, Endpoint: netip.MustParseAddrPort("127.0.0.1:9")}, known[1]}, 2 * time.Second},
+		{"not configured any more", append([]Contact{{Key: Key{1}, Endpoint: known[0].Endpoint}}, known...), 2 * time.Second},
 	} {
 		w.stop["gateway0"]()
 		w.gwCfg[0].Contacts = c.contacts

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,21 @@ func (e *endpoint) from() []byte {
 	return e.source
 }
 
+// origin is where what is sent leaves from, for newSourced: with an unspecified
+// address if the kernel chooses, and zero if the port is not known.
+func (e *endpoint) origin() netip.AddrPort {
+	switch {
+	case e.local.Port() == 0:
+		return netip.AddrPort{}
+	case e.from() != nil && !e.local.Addr().IsLinkLocalUnicast(): // which needs an interface; there the kernel knows
+		return e.local
+	case e.addr.Addr().Is4():
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), e.local.Port())
+	default:
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), e.local.Port())
+	}
+}
+
 // forget leaves the source to the kernel from that time on.
 func (e *endpoint) forget(at time.Time) { e.forgotten.Store(at.UnixNano()) }
 
@@ -91,10 +107,41 @@ type arrival struct {
 	localZone  uint32
 }
 
+// whence remembers of every remote address the endpoint that it last came by, over
+// all sockets of a gateway.
+type whence struct {
+	mu     sync.Mutex
+	latest map[netip.AddrPort]*endpoint
+}
+
+// note takes the endpoint that something just came by.
+func (w *whence) note(e *endpoint) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.latest[e.addr] == e {
+		return
+	}
+	if w.latest == nil || len(w.latest) >= endpointCache {
+		w.latest = make(map[netip.AddrPort]*endpoint)
+	}
+	w.latest[e.addr] = e
+}
+
+// to returns the endpoint for a remote address: with the source, if it is known.
+func (w *whence) to(a netip.AddrPort) *endpoint {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.latest[a]; e != nil {
+		return e
+	}
+	return newEndpoint(a)
+}
+
 // endpoints remembers one object for each arrival at one socket, for one
 // goroutine.
 type endpoints struct {
-	port    uint16 // the socket's own
+	port    uint16  // the socket's own
+	all     *whence // told of each change; nil on a carrier
 	known   map[arrival]*endpoint
 	last    *endpoint // most batches come from one sender
 	lastKey arrival
@@ -113,6 +160,9 @@ func (c *endpoints) get(a arrival) *endpoint {
 		c.known[a] = e
 	}
 	c.last, c.lastKey = e, a
+	if c.all != nil {
+		c.all.note(e)
+	}
 	return e
 }
 
@@ -128,10 +178,17 @@ func (c *endpoints) make(a arrival) *endpoint {
 	if a.remoteZone != 0 {
 		remote = netip.AddrPortFrom(remote.Addr().WithZone(zoneName(a.remoteZone)), remote.Port())
 	}
+	return newSourced(remote, netip.AddrPortFrom(a.local, c.port), a.localZone)
+}
+
+// newSourced makes an endpoint for what is sent from local: by the interface of
+// that index unless it is 0, and from the kernel's choice of an address if that
+// is missing or unspecified.
+func newSourced(remote, local netip.AddrPort, index uint32) *endpoint {
 	e := newEndpoint(remote)
-	e.local = netip.AddrPortFrom(a.local, c.port)
-	if a.local.IsValid() {
-		e.source = sourceControl(a.local, a.localZone)
+	e.local = local
+	if local.Addr().IsValid() && !local.Addr().IsUnspecified() {
+		e.source = sourceControl(local.Addr(), index)
 	}
 	return e
 }

@@ -135,3 +135,32 @@ func FuzzParseControl(f *testing.F) {
 		}
 	})
 }
+
+func TestWhence(t *testing.T) {
+	var w whence
+	remote := netip.MustParseAddrPort("192.0.2.1:5")
+	if e := w.to(remote); e.addr != remote || e.from() != nil || e.origin().IsValid() {
+		t.Errorf("%v from %v, though nothing came from there", e.addr, e.origin())
+	}
+	for _, local := range []string{"198.51.100.1:443", "198.51.100.2:4500", "0.0.0.0:443"} {
+		want := netip.MustParseAddrPort(local)
+		w.note(newSourced(remote, want, 0))
+		e := w.to(remote)
+		if e.origin() != want || (e.from() == nil) != want.Addr().IsUnspecified() {
+			t.Errorf("from %v, want %v", e.origin(), want)
+		}
+		if e.forget(time.Now()); e.origin() != netip.AddrPortFrom(netip.IPv4Unspecified(), want.Port()) {
+			t.Errorf("once %v is forgotten it is from %v", want, e.origin())
+		}
+	}
+	near := newSourced(netip.MustParseAddrPort("[fe80::1%lo]:5"), netip.MustParseAddrPort("[fe80::2]:443"), 1)
+	if got := near.origin(); got != netip.MustParseAddrPort("[::]:443") {
+		t.Errorf("a link-local address without its interface: %v", got)
+	}
+	for i := range 3 * endpointCache {
+		w.note(newEndpoint(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 7)))
+	}
+	if len(w.latest) > endpointCache {
+		t.Errorf("%d remembered, more than %d", len(w.latest), endpointCache)
+	}
+}

@@ -90,6 +90,9 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
 	b := newBind(socketOptions{mark: cfg.Mark, morePorts: cfg.MorePorts}, true, g.greet)
 	b.still = g.still
+	for _, c := range cfg.Contacts {
+		b.peers.note(newSourced(c.Endpoint, c.Local, 0))
+	}
 	g.wg, err = newWireguard("fogplr-gw", cfg.Key, cfg.ListenPort,
 		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b,
 		complaints{disallowed: g.refused, replayed: g.replayed}, cfg.Log)

@@ -3,6 +3,7 @@ package tunnel
 import (
 	"net/netip"
 	"testing"
+	"time"
 )
 
 // A robot that looks for its gateway at another of its addresses and ports stays
@@ -34,4 +35,25 @@ func TestPathsStayAtTheAddressAndPortAsked(t *testing.T) {
 		}
 	}
 	stays("at first")
+	known, ok := w.gateways[0].Contacts()
+	if !ok || len(known) != 2 || known[0].Local != asked {
+		t.Fatalf("contacts %v, %v", known, ok)
+	}
+	w.stop["gateway0"]()
+	w.gwCfg[0].Contacts = known
+	w.startGateway(0)
+	calls := func() (n int) {
+		for _, s := range w.gateways[0].wg.sessions() {
+			if s.handshake != 0 {
+				n++
+			}
+		}
+		return n
+	}
+	for deadline := time.Now().Add(within); calls() < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of 2 calls were answered", calls())
+		}
+	}
+	stays("after a restart")
 }

@@ -67,7 +67,7 @@ func (r *Robot) noteSession(l *link, stamp int64, now time.Time) {
 // guest is a carrier that sent a hello, and where it did.
 type guest struct {
 	key         Key
-	at          *endpoint
+	at          netip.AddrPort
 	clockBehind bool
 }
 
@@ -79,7 +79,7 @@ func (g *Gateway) greet(b *bind, msg []byte, from *endpoint) {
 	}
 	if a.Call {
 		select {
-		case g.guests <- guest{a.Carrier, from, a.ClockBehind}:
+		case g.guests <- guest{a.Carrier, from.addr, a.ClockBehind}:
 		default: // it asks again
 		}
 	}
@@ -132,7 +132,7 @@ func (g *Gateway) call(h guest, now time.Time) {
 			"robot", l.peer.name, "carrier", l.carrier)
 	}
 	g.mu.Unlock()
-	g.wg.handshakeAt(h.key, h.at, expire)
+	g.wg.handshake(h.key, h.at, expire)
 }
 
 // getToKnow computes what it takes to verify the hellos of many robots, when one

@@ -143,7 +143,7 @@ func TestCallDoesNotInterrupt(t *testing.T) {
 	time.Sleep(5 * time.Second) // WireGuard's least distance between two handshakes
 	g, key := w.gateways[0], w.gwCfg[0].Robots[0].Keys[0]
 	before := g.wg.sessions()[key]
-	g.call(guest{key: key, at: newEndpoint(netip.MustParseAddrPort(before.endpoint))}, time.Now())
+	g.call(guest{key: key, at: netip.MustParseAddrPort(before.endpoint)}, time.Now())
 	deadline := time.Now().Add(within)
 	for i := 0; g.wg.sessions()[key].handshake == before.handshake; i++ {
 		if time.Now().After(deadline) {

@@ -164,16 +164,6 @@ func (w *wireguard) sessions() map[Key]wgSession {
 // wireguard-go's limit of one initiation in 5 s. What waits for a session is
 // dropped: it is stale.
 func (w *wireguard) handshake(key Key, to netip.AddrPort, expire bool) {
-	var at *endpoint
-	if to.IsValid() {
-		at = newEndpoint(to)
-	}
-	w.handshakeAt(key, at, expire)
-}
-
-// handshakeAt is handshake with an endpoint that may have a source; nil is the one
-// that the peer last sent from.
-func (w *wireguard) handshakeAt(key Key, to *endpoint, expire bool) {
 	p := w.dev.LookupPeer(device.NoisePublicKey(key))
 	if p == nil {
 		return
@@ -182,8 +172,8 @@ func (w *wireguard) handshakeAt(key Key, to *endpoint, expire bool) {
 	if expire {
 		p.ExpireCurrentKeypairs()
 	}
-	if to != nil {
-		p.SetEndpointFromPacket(to)
+	if to.IsValid() {
+		p.SetEndpointFromPacket(w.bind.peers.to(to))
 	}
 	_ = p.SendHandshakeInitiation(false) // its send cannot fail, see bind.Send
 }

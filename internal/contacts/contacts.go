@@ -22,6 +22,7 @@ type book struct {
 type entry struct {
 	CarrierKey keys.Public    `json:"carrier_key"`
 	Endpoint   netip.AddrPort `json:"endpoint"`
+	Local      netip.AddrPort `json:"local,omitzero"`
 }
 
 const bookVersion = 1
@@ -52,7 +53,10 @@ func decode(b []byte) ([]tunnel.Contact, error) {
 		if a := e.Endpoint.Addr(); !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || e.Endpoint.Port() == 0 {
 			return nil, fmt.Errorf("%v is no address of a carrier", e.Endpoint)
 		}
-		all = append(all, tunnel.Contact{Key: tunnel.Key(e.CarrierKey), Endpoint: e.Endpoint})
+		if l := e.Local; l.IsValid() && (l.Addr().Is4() != e.Endpoint.Addr().Is4() || l.Addr().IsMulticast() || l.Port() == 0) {
+			return nil, fmt.Errorf("%v is no address to reach %v from", l, e.Endpoint)
+		}
+		all = append(all, tunnel.Contact{Key: tunnel.Key(e.CarrierKey), Endpoint: e.Endpoint, Local: e.Local})
 	}
 	return all, nil
 }
@@ -61,7 +65,7 @@ func decode(b []byte) ([]tunnel.Contact, error) {
 func Save(file string, contacts []tunnel.Contact) error {
 	content := book{Version: bookVersion, Contacts: []entry{}}
 	for _, c := range contacts {
-		content.Contacts = append(content.Contacts, entry{keys.Public(c.Key), c.Endpoint})
+		content.Contacts = append(content.Contacts, entry{keys.Public(c.Key), c.Endpoint, c.Local})
 	}
 	b, err := json.MarshalIndent(content, "", " ")
 	if err == nil {

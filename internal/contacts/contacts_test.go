@@ -12,7 +12,7 @@ import (
 )
 
 var some = []tunnel.Contact{
-	{Key: tunnel.Key{1}, Endpoint: netip.MustParseAddrPort("192.0.2.1:51820")},
+	{Key: tunnel.Key{1}, Endpoint: netip.MustParseAddrPort("192.0.2.1:51820"), Local: netip.MustParseAddrPort("198.51.100.1:443")},
 	{Key: tunnel.Key{2}, Endpoint: netip.MustParseAddrPort("[2001:db8::1]:1024")},
 }
 
@@ -54,6 +54,8 @@ func TestWrongFilesAreNamed(t *testing.T) {
 		"no endpoint": `{"version":1,"contacts":[{"carrier_key":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","endpoint":""}]}`,
 		"multicast":   `{"version":1,"contacts":[{"carrier_key":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","endpoint":"239.1.1.1:1"}]}`,
 		"port":        `{"version":1,"contacts":[{"carrier_key":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","endpoint":"192.0.2.1:0"}]}`,
+		"family":      `{"version":1,"contacts":[{"carrier_key":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","endpoint":"192.0.2.1:1","local":"[::1]:1"}]}`,
+		"local port":  `{"version":1,"contacts":[{"carrier_key":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","endpoint":"192.0.2.1:1","local":"192.0.2.2:0"}]}`,
 		"huge":        strings.Repeat(" ", maxFile+1),
 	} {
 		file := filepath.Join(t.TempDir(), "contacts.json")
