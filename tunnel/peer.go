@@ -65,7 +65,7 @@ type link struct {
 	// rxData* count as txData* do.
 	rxDataFrames, rxDataBytes uint64
 	parts                     *replicate.Reassembler // nil until a part comes
-	lossOut  float64
+	lossOut                   float64
 
 	// Guarded by node.mu.
 	machine *path.Machine // robot only
