@@ -26,8 +26,7 @@ type Lifetime struct {
 //
 // That a mapping has ended shows in two ways: the gateway sees another address
 // than before the silence; or the first probe after it is lost while the next one
-// is not, twice in a row, as firewalls behave that let nothing in unasked. A
-// translator that forgets a mapping and then makes the same one again shows
+// is not, again and again, more often than loss explains. A translator that forgets a mapping and then makes the same one again shows
 // neither; such mappings last 30 s and more (RFC 4787, 4.3; Linux), and on a path
 // that is idle for longer WireGuard itself sends a keepalive 10 s after each reply.
 type Keepalive struct {
@@ -74,13 +73,13 @@ func (k *Keepalive) Answered(silence time.Duration, mapping uint16, now time.Tim
 }
 
 // Missed says that a probe which had been sent after silence was not answered,
-// while a later one was.
-func (k *Keepalive) Missed(silence time.Duration, now time.Time) {
+// while a later one was. answered is the share (0 to 1) of probes that are.
+func (k *Keepalive) Missed(silence time.Duration, answered float64, now time.Time) {
 	if !k.tests(silence) {
 		return
 	}
 	k.good = 0
-	if k.missed++; k.missed >= keepaliveMisses {
+	if k.missed++; k.missed >= tries(answered, endedChance) {
 		k.ended(silence, now)
 	}
 }

@@ -29,7 +29,7 @@ func (x *translator) idle(k *Keepalive, now *time.Time, n int) (ended int) {
 		}
 		ended++
 		if x.silent {
-			k.Missed(d, *now)
+			k.Missed(d, 0.9, *now)
 			k.Answered(200*time.Millisecond, x.mapping, *now)
 			continue
 		}
@@ -54,7 +54,7 @@ func TestKeepaliveLearns(t *testing.T) {
 		{time.Hour, false, 8 * sec, 8 * sec, 8 * sec, 0},
 		{30 * sec, false, 5 * sec, 55 * sec, 25 * sec, 1},
 		{20 * sec, false, 5 * sec, 55 * sec, 15 * sec, 1},
-		{20 * sec, true, 5 * sec, 55 * sec, 15 * sec, 2},
+		{20 * sec, true, 5 * sec, 55 * sec, 15 * sec, 6},
 		{3 * sec, false, 5 * sec, 55 * sec, 5 * sec, 100},  // what can be done is done
 		{41 * sec, false, 10 * sec, 42 * sec, 25 * sec, 1}, // 40 s would be too close
 	} {
@@ -110,7 +110,7 @@ func TestKeepaliveIgnoresTheRest(t *testing.T) {
 		if moved := k.Answered(200*time.Millisecond, uint16(i), now); moved != (i > 1) {
 			t.Errorf("mapping %d: moved %v", i, moved)
 		}
-		k.Missed(200*time.Millisecond, now)
+		k.Missed(200*time.Millisecond, 0.9, now)
 	}
 	if k.Interval() != 25*sec || k.Lifetime() != (Lifetime{Good: 25 * sec}) {
 		t.Errorf("%v, %+v", k.Interval(), k.Lifetime())
@@ -118,7 +118,7 @@ func TestKeepaliveIgnoresTheRest(t *testing.T) {
 	// One lost probe in three, after as many silences, is loss; the interval stays.
 	for range 50 {
 		k.Answered(25*sec, 99, now)
-		k.Missed(25*sec, now)
+		k.Missed(25*sec, 0.6, now)
 		k.Answered(25*sec, 0, now)
 	}
 	if k.Interval() != 25*sec {
@@ -143,7 +143,7 @@ func TestKeepaliveProperties(t *testing.T) {
 				silence = k.Interval()
 			}
 			if rapid.IntRange(0, 3).Draw(t, "missed") == 0 {
-				k.Missed(silence, now)
+				k.Missed(silence, 0.9, now)
 			} else {
 				k.Answered(silence, uint16(rapid.IntRange(0, 2).Draw(t, "mapping")), now)
 			}

@@ -26,8 +26,9 @@ const (
 	defaultRetry = time.Second
 	// defaultMaxRetry is RekeyTimeout of WireGuard, the pace of WireGuard itself.
 	defaultMaxRetry = 5 * time.Second
-	// defaultIdleRetry: a path that stays down all day costs a third of 10 MB.
-	defaultIdleRetry = 15 * time.Second
+	// defaultIdleRetry: two paths that stay down all day cost less than 10 MB, though
+	// WireGuard repeats each handshake every 5 s.
+	defaultIdleRetry = 20 * time.Second
 	// defaultVerify: with probes, 2 kB/s of an active path are its own.
 	defaultVerify = 5 * time.Second
 	// defaultLargest is the frame of an inner packet of 1,280 bytes.
@@ -113,8 +114,9 @@ const (
 const (
 	// keepaliveProofs silences in a row must end well before a longer one is tried.
 	keepaliveProofs = 2
-	// keepaliveMisses in a row are taken for an ended mapping: one is mostly loss.
-	keepaliveMisses = 2
+	// endedChance is the chance that loss is taken for the end of a mapping: a day
+	// has some thousand silences, and each mistake costs hours.
+	endedChance = 1e-6
 	// badMemory is for how long the silence that ended a mapping is not tried again.
 	badMemory = 6 * time.Hour
 )

@@ -10,7 +10,7 @@ import "time"
 //
 //	           +----------+   Route(true)    +--------+
 //	 from      | no route | ---------------> | search | no proof: handshake, probe and STUN,
-//	 anywhere: +----------+   handshake,     +--------+ 1 s apart, growing to 5 s, and to 15 s
+//	 anywhere: +----------+   handshake,     +--------+ 1 s apart, growing to 5 s, and to 20 s
 //	 Route(false)   ^         probe, STUN     |      ^  in vain for 10 idle minutes; from the
 //	                |                         |      |  second handshake on with Expire
 //	 ---------------+                         |      |
@@ -207,7 +207,7 @@ func (m *Machine) Moved(now time.Time) {
 
 // Doubt says that large packets may be getting lost, because the kernel refused
 // one as too big: the largest frame is tried again.
-func (m *Machine) Doubt(now time.Time) { m.sizes.Doubt(now) }
+func (m *Machine) Doubt() { m.sizes.Doubt() }
 
 // Hold says that the gateway starts a handshake itself: start none until then in
 // a search, since two that meet come to nothing.
@@ -235,6 +235,9 @@ func (m *Machine) Slept(d time.Duration, now time.Time) {
 func (m *Machine) Traffic(now time.Time) (wake bool) {
 	wake = !m.active(now) && (m.up || m.slow)
 	m.lastTraffic = now
+	if m.slow {
+		m.slow, m.retry = false, m.cfg.Retry
+	}
 	return wake
 }
 
@@ -338,7 +341,7 @@ func (m *Machine) proof(p *probe, mapping uint16, now time.Time) {
 		m.answer.miss()
 		m.quick.turn(0, quickGain)
 		if lost := &m.ring[id%ringSize]; lost.id == id {
-			m.keepalive.Missed(lost.silence, now)
+			m.keepalive.Missed(lost.silence, float64(m.answer), now)
 		}
 	}
 	m.answer.hit()

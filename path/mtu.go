@@ -106,8 +106,10 @@ type Search struct {
 
 	found      time.Time // when best, or what then was, was last answered
 	urgent     bool      // try it again now
+	doubt      bool      // or a second after the last probe
 	unanswered int       // how often it was missed since
 	holes      int
+	lost       uint32 // probes that were missed, ever
 
 	out      sizeProbe
 	past     [sizesRemembered]sizeProbe // by ID, so that late answers count
@@ -145,7 +147,7 @@ func (s *Search) Start(now time.Time) {
 
 // Stop forgets what was found, and sends nothing until Start.
 func (s *Search) Stop() {
-	*s = Search{most: s.most, ceiling: s.most, verify: s.verify, lastID: s.lastID, lastSent: s.lastSent, holes: s.holes}
+	*s = Search{most: s.most, ceiling: s.most, verify: s.verify, lastID: s.lastID, lastSent: s.lastSent, holes: s.holes, lost: s.lost}
 }
 
 // Resume goes on after the path was away: what was found is tried again.
@@ -166,13 +168,9 @@ func (s *Search) Event(now time.Time) {
 	s.again = latest(now, s.began.Add(searchSpacing))
 }
 
-// Doubt says that large frames may be getting lost: what was found is tried again
-// at once, though not oftener than once a second.
-func (s *Search) Doubt(now time.Time) {
-	if now.Sub(s.found) >= doubtSpacing && now.Sub(s.lastSent) >= doubtSpacing {
-		s.urgent = true
-	}
-}
+// Doubt says that large frames may be getting lost: what was found is tried again,
+// though not within a second of the last probe.
+func (s *Search) Doubt() { s.doubt = !s.baseLost }
 
 // Largest returns the size in bytes up to which frames pass in both directions,
 // as far as one knows, 0 when nothing is known. Larger frames are to be sent in
@@ -303,12 +301,14 @@ func (s *Search) deadline(in Signals) time.Time {
 func (s *Search) judge(now time.Time, in Signals) {
 	p := s.out
 	s.out = sizeProbe{}
-	switch {
-	case in.Control.Before(p.sent):
+	if in.Control.Before(p.sent) {
 		s.urgent = s.urgent || p.verify
-	case !p.verify:
+		return
+	}
+	s.lost++
+	if !p.verify {
 		s.miss(p.size, 1)
-	default:
+	} else {
 		s.unanswered++
 		if s.unanswered >= tries(in.Answered, holeChance) {
 			s.hole(now)
@@ -333,6 +333,9 @@ func (s *Search) want(in Signals) (size int, at time.Time) {
 	if s.best < s.ceiling && (in.Active || s.event) {
 		at = s.again
 	}
+	if s.best > 0 && s.doubt {
+		return s.best, s.lastSent.Add(doubtSpacing)
+	}
 	if s.best > 0 && in.Active {
 		if due := latest(s.found, s.lastSent).Add(s.verify); at.IsZero() || due.Before(at) {
 			return s.best, due
@@ -350,7 +353,7 @@ func (s *Search) send(size int, now time.Time) (id uint32) {
 	if s.running {
 		s.probes++
 	} else {
-		s.urgent = false
+		s.urgent, s.doubt = false, false
 	}
 	return id
 }

@@ -378,7 +378,7 @@ func TestSearchDoubt(t *testing.T) {
 	w.run(6 * time.Second)
 	n := len(w.sent)
 	for range 200 {
-		w.s.Doubt(w.now)
+		w.s.Doubt()
 		w.run(10 * time.Millisecond)
 	}
 	if got := len(w.sent) - n; got != 2 {
@@ -387,7 +387,7 @@ func TestSearchDoubt(t *testing.T) {
 	w.takes = 1216
 	begin := w.now
 	for w.s.Largest() == 1308 && w.now.Sub(begin) < time.Minute {
-		w.s.Doubt(w.now)
+		w.s.Doubt()
 		w.run(10 * time.Millisecond)
 	}
 	if took := w.now.Sub(begin); took > 2600*time.Millisecond {
@@ -415,7 +415,7 @@ func TestSearchProperties(t *testing.T) {
 			case 2:
 				w.s.Start(w.now)
 			case 3:
-				w.s.Doubt(w.now)
+				w.s.Doubt()
 			case 4:
 				w.s.Answer(rapid.Uint32().Draw(t, "id"), rapid.IntRange(0, 2000).Draw(t, "size"), w.now)
 			}

@@ -60,12 +60,12 @@ func (m *Machine) pollUp(now time.Time) (a Action, next time.Time) {
 		due = m.lastProbe.Add(m.cfg.Active)
 	}
 	next = now.Add(m.cfg.MaxIdle)
-	if first, ok := m.overdueAt(1, rto); ok {
-		if first.After(now) {
-			next = first
-		} else {
-			due = earliest(due, m.lastProbe.Add(m.cfg.Active))
-		}
+	first, waits := m.overdueAt(1, rto)
+	overdue := waits && !first.After(now)
+	if overdue {
+		due = earliest(due, m.lastProbe.Add(m.haste(now, rto)))
+	} else if waits {
+		next = earliest(next, first)
 	}
 	if third, ok := m.overdueAt(minOverdue, rto); ok {
 		since := latest(m.lastProof, m.silentSince.Add(-m.cfg.Active))
@@ -90,12 +90,23 @@ func (m *Machine) pollUp(now time.Time) (a Action, next time.Time) {
 	due = m.forced(due)
 	if !due.After(now) {
 		a.Probe, a.ProbeID = true, m.sendProbe(now)
-		if first, ok := m.overdueAt(1, rto); ok && first.After(now) {
+		due = now.Add(m.announced)
+		if overdue {
+			due = earliest(due, now.Add(m.haste(now, rto)))
+		} else if first, ok := m.overdueAt(1, rto); ok && first.After(now) {
 			next = earliest(next, first)
 		}
-		due = now.Add(m.announced)
 	}
 	return a, earliest(next, due)
+}
+
+// haste is the probe interval once a probe is overdue. Idle paths with a long RTT
+// take more time, or each lost probe would cost them many.
+func (m *Machine) haste(now time.Time, rto time.Duration) time.Duration {
+	if m.active(now) {
+		return m.cfg.Active
+	}
+	return max(m.cfg.Active, rto/2)
 }
 
 // overdueAt returns when n probes will be overdue in the present silence, if as
@@ -139,7 +150,7 @@ func (m *Machine) die(now time.Time) {
 	m.search(now)
 	m.died = true
 	m.standing = m.lastProof
-	m.noWayOut = m.lastHeard.Sub(m.lastProof) >= m.cfg.Suspect && now.Sub(m.lastHeard) <= m.cfg.Suspect
+	m.noWayOut = m.lastHeard.Sub(m.lastProof) >= m.cfg.Trust*2/3 // the gateway sends for 3 s more
 }
 
 func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
@@ -227,7 +238,7 @@ func (m *Machine) pace() time.Duration {
 	case m.got > 0:
 		return m.cfg.Active
 	case m.slow:
-		return m.cfg.Idle
+		return m.cfg.IdleRetry
 	}
 	return min(max(m.retry/5, m.cfg.Active), time.Second)
 }

@@ -164,7 +164,7 @@ func TestMachineProperties(t *testing.T) {
 				w.poll()
 			},
 			"moved":     func(t *rapid.T) { w.m.Moved(w.now); w.check(); w.poll() },
-			"doubt":     func(t *rapid.T) { w.m.Doubt(w.now); w.poll() },
+			"doubt":     func(t *rapid.T) { w.m.Doubt(); w.poll() },
 			"heard":     func(t *rapid.T) { w.m.Heard(w.now); w.poll() },
 			"reachable": func(t *rapid.T) { w.m.Reachable(w.now); w.poll() },
 			"reply": func(t *rapid.T) {

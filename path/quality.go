@@ -8,33 +8,35 @@ import (
 // course remembers how the totals of one direction went on, for about ten
 // seconds.
 type course struct {
-	marks    [lossBuckets]mark // ring, the newest at pos
-	pos      int
-	received uint32
-	expected uint32
+	marks [lossBuckets]mark // ring, the newest at pos
+	pos   int
+	now   mark
 }
 
+// mark is how far the totals were at a time. excused are losses that do not count.
 type mark struct {
-	at                 time.Time
-	received, expected uint32
+	at                          time.Time
+	received, expected, excused uint32
 }
 
-// total takes the totals as they are now. When they are smaller than before, the
-// other side has begun anew, and so does the course.
-func (c *course) total(received, expected uint32, now time.Time) {
-	if int32(expected-c.expected) < 0 || int32(received-c.received) < 0 {
+// total takes the totals as they are now. Probes that were lost for their size are
+// excused: whichever way they got lost, they say nothing of other frames. When the
+// totals are smaller than before, the other side has begun anew, and so does the
+// course.
+func (c *course) total(received, expected, excused uint32, now time.Time) {
+	if int32(expected-c.now.expected) < 0 || int32(received-c.now.received) < 0 {
 		*c = course{}
 	}
-	c.received, c.expected = received, expected
+	c.now = mark{now, received, expected, excused}
 	if m := &c.marks[c.pos]; m.at.IsZero() || now.Sub(m.at) >= lossBucket {
 		c.pos = (c.pos + 1) % lossBuckets
-		c.marks[c.pos] = mark{now, received, expected}
+		c.marks[c.pos] = c.now
 	}
 }
 
 // window returns the share lost and the frames expected over the last ten seconds.
 func (c *course) window(now time.Time) (w sample) {
-	oldest := mark{}
+	var oldest mark
 	for _, m := range c.marks {
 		if !m.at.IsZero() && now.Sub(m.at) <= lossBuckets*lossBucket && (oldest.at.IsZero() || m.at.Before(oldest.at)) {
 			oldest = m
@@ -43,8 +45,11 @@ func (c *course) window(now time.Time) (w sample) {
 	if oldest.at.IsZero() {
 		return sample{}
 	}
-	w.n = float64(c.expected - oldest.expected)
-	w.share = max(0, w.n-float64(c.received-oldest.received)) / max(w.n, 1)
+	expected := float64(c.now.expected - oldest.expected)
+	excused := min(expected, float64(c.now.excused-oldest.excused))
+	lost := expected - float64(c.now.received-oldest.received)
+	w.n = expected - excused
+	w.share = max(0, lost-excused) / max(w.n, 1)
 	return w
 }
 

@@ -29,11 +29,12 @@ type world struct {
 	blackDn  bool
 	ipv6     bool
 	mtu      int           // larger packets get lost, 0 for none
+	mtuDown  int           // and on the way down alone
 	policer  *pipe         // on the way up
 	nat      time.Duration // lifetime of a mapping, 0 for ever
 	mapping  uint16
 	outAt    time.Time // when the robot last sent
-	own      int       // bytes on the carrier but for data
+	own      int       // bytes that left and came in, but for data
 
 	// Gateway.
 	dead, refuses, disallows bool
@@ -218,7 +219,7 @@ func (w *world) up(n int, do func()) {
 		w.mapping++
 	}
 	w.outAt = w.now
-	if w.blackUp || w.tooBig(n) || w.rnd.Float64() < w.lossUp || w.policer != nil && !w.policer.passes(n+28, w.now) {
+	if w.blackUp || w.tooBig(n, w.mtu) || w.rnd.Float64() < w.lossUp || w.policer != nil && !w.policer.passes(n+28, w.now) {
 		return
 	}
 	w.after(w.rtt/2, func() {
@@ -229,12 +230,12 @@ func (w *world) up(n int, do func()) {
 }
 
 func (w *world) down(n int, do func()) {
-	w.count(n)
-	if w.blackDn || w.tooBig(n) || w.rnd.Float64() < w.lossDown {
+	if w.blackDn || w.tooBig(n, w.mtu) || w.tooBig(n, w.mtuDown) || w.rnd.Float64() < w.lossDown {
 		return
 	}
 	w.after(w.rtt-w.rtt/2, func() {
 		if w.nat == 0 || w.now.Sub(w.outAt) < w.nat {
+			w.count(n)
 			do()
 		}
 	})
@@ -247,8 +248,8 @@ func (w *world) count(n int) {
 	}
 }
 
-func (w *world) tooBig(n int) bool {
-	return w.mtu > 0 && n-wireguardLen+surroundings(w.ipv6) > w.mtu
+func (w *world) tooBig(n, mtu int) bool {
+	return mtu > 0 && n-wireguardLen+surroundings(w.ipv6) > mtu
 }
 
 // frame is the UDP payload of a frame.
@@ -410,7 +411,8 @@ func (w *world) exchange(key int) {
 		return
 	}
 	w.seqUp++
-	seq, own := w.seqUp, w.own
+	seq := w.seqUp
+	w.own -= w.frame(w.data) + surroundings(w.ipv6) - wireguardLen // data is not counted
 	w.up(w.frame(w.data), func() {
 		if w.known[key] {
 			w.hearing.Heard(w.now)
@@ -421,6 +423,7 @@ func (w *world) exchange(key int) {
 		w.seqDown++
 		back := w.seqDown
 		w.down(w.frame(w.data), func() {
+			w.own -= w.frame(w.data) + surroundings(w.ipv6) - wireguardLen
 			if w.wg.current == key && w.usable() {
 				w.got()
 				w.atBot.Seen(1, back)
@@ -428,7 +431,6 @@ func (w *world) exchange(key int) {
 			}
 		})
 	}
-	w.own = own // data is not counted
 }
 
 func (w *world) stage() Stage { return w.m.Snapshot(w.now).Stage }

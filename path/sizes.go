@@ -10,7 +10,7 @@ func (m *Machine) Largest() int { return m.sizes.Largest() }
 // Arrived says how many frames came by this path and how many were expected, by
 // the totals of its Loss meter. Call it before Poll.
 func (m *Machine) Arrived(received, expected uint32, now time.Time) {
-	m.quality.in.total(received, expected, now)
+	m.quality.in.total(received, expected, m.sizes.lost, now)
 }
 
 // totals takes what a reply says of the frames that arrived at the gateway.
@@ -18,14 +18,14 @@ func (m *Machine) totals(r Reply, now time.Time) {
 	if r.Expected == 0 {
 		return
 	}
-	m.quality.out.total(r.Received, r.Expected, now)
-	l, ok := m.meter.load(r, now)
+	m.quality.out.total(r.Received, r.Expected, m.sizes.lost, now)
+	l, ok := m.meter.load(r, m.sizes.lost, now)
 	if !ok {
 		return
 	}
 	m.throttle.Add(l, now)
 	if l.Sent >= doubtFrames && float64(l.Sent-l.Received) >= doubtLoss*float64(l.Sent) {
-		m.sizes.Doubt(now)
+		m.sizes.Doubt()
 	}
 }
 

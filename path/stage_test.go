@@ -10,10 +10,15 @@ func TestStageNames(t *testing.T) {
 	for s, want := range map[Stage]string{
 		StageUp: "", StageNoRoute: "no route", StageNoReply: "no reply",
 		StageHandshakeRefused: "handshake refused", StageAddressNotAllowed: "address not allowed",
-		StageStarting: "starting", 99: "unknown",
+		StageStarting: "starting", StageNoWayOut: "no way out",
+		StageLargeLost: "large packets lost", StageThrottled: "throttled", StageLossOut: "loss on the way out",
+		StageLossIn: "loss on the way in", StageLossy: "lossy", 99: "unknown",
 	} {
 		if s.String() != want {
 			t.Errorf("stage %d is %q, want %q", s, s, want)
+		}
+		if up := s == StageUp || s >= StageLargeLost && s < 99; s.Up() != up {
+			t.Errorf("stage %q: up %v", s, s.Up())
 		}
 		hint := s.Hint()
 		if (hint == "") != (s == StageUp || s == 99) || hint != "" && !strings.HasSuffix(hint, ".") {

@@ -175,21 +175,24 @@ func saturates(loads []rates) bool {
 type meter struct {
 	known                     bool
 	received, expected, bytes uint32
+	excused                   uint32
 	at                        time.Time
 }
 
 // load returns what happened since the last one, once that is a second ago.
-func (m *meter) load(r Reply, now time.Time) (l Load, ok bool) {
+// excused is how many frames were lost, ever, that do not count.
+func (m *meter) load(r Reply, excused uint32, now time.Time) (l Load, ok bool) {
 	if r.Expected == 0 || m.known && now.Sub(m.at) < loadInterval {
 		return l, false
 	}
 	received, expected, bytes := int32(r.Received-m.received), int32(r.Expected-m.expected), int32(r.Bytes-m.bytes)
+	sent := max(expected-int32(excused-m.excused), received)
 	l = Load{
-		Duration: now.Sub(m.at), Sent: int(expected), Received: int(received),
+		Duration: now.Sub(m.at), Sent: int(sent), Received: int(received),
 		Bytes: int(bytes) + int(received)*surroundings(false),
 	}
 	// After a restart of the gateway the totals are smaller.
 	ok = m.known && expected > 0 && received >= 0 && bytes >= 0 && received <= expected
-	*m = meter{true, r.Received, r.Expected, r.Bytes, now}
+	*m = meter{true, r.Received, r.Expected, r.Bytes, excused, now}
 	return l, ok
 }

@@ -95,7 +95,7 @@ func through(p *pipe, s sender, d time.Duration, f func(at time.Duration, t *Thr
 		}
 		if at >= reply {
 			reply = at + 200*time.Millisecond
-			if l, ok := m.load(r, now); ok {
+			if l, ok := m.load(r, 0, now); ok {
 				t.Add(l, now)
 				f(at, t)
 			}
@@ -262,9 +262,10 @@ func TestThrottleEnds(t *testing.T) {
 func TestMeter(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	var m meter
+	excused := uint32(0)
 	step := func(received, expected, bytes uint32) (Load, bool) {
 		now = now.Add(sec)
-		return m.load(Reply{Received: received, Expected: expected, Bytes: bytes}, now)
+		return m.load(Reply{Received: received, Expected: expected, Bytes: bytes}, excused, now)
 	}
 	if _, ok := step(0, 0, 0); ok || m.known {
 		t.Error("a load from a gateway that does not tell")
@@ -275,13 +276,21 @@ func TestMeter(t *testing.T) {
 	if l, ok := step(90, 195, 9000); !ok || l != (Load{sec, 200, 100, 10_000 + 6000}) {
 		t.Errorf("%+v, %v", l, ok)
 	}
-	if _, ok := m.load(Reply{Received: 91, Expected: 196, Bytes: 9100}, now.Add(loadInterval-1)); ok {
+	if _, ok := m.load(Reply{Received: 91, Expected: 196, Bytes: 9100}, 0, now.Add(loadInterval-1)); ok {
 		t.Error("a load too soon")
 	}
 	if _, ok := step(3, 3, 300); ok {
 		t.Error("a load over a restart")
 	}
 	if l, ok := step(13, 13, 1300); !ok || l != (Load{sec, 10, 10, 1600}) {
+		t.Errorf("%+v, %v", l, ok)
+	}
+	excused = 3
+	if l, ok := step(20, 25, 2000); !ok || l != (Load{sec, 9, 7, 1120}) {
+		t.Errorf("%+v, %v", l, ok)
+	}
+	excused = 9
+	if l, ok := step(22, 30, 2200); !ok || l != (Load{sec, 2, 2, 320}) {
 		t.Errorf("%+v, %v", l, ok)
 	}
 }

@@ -1,0 +1,310 @@
+package path
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// busyWorld is a path with data both ways, one frame of 1,308 bytes each 20 ms.
+func busyWorld(t tester) *world {
+	w := newWorld(t, ms(40))
+	w.duplex, w.data = true, 1308
+	w.m.Route(true, w.now)
+	w.untilUp(time.Minute)
+	w.flow(ms(20))
+	w.run(20 * time.Second)
+	return w
+}
+
+func (w *world) snapshot() Snapshot { return w.m.Snapshot(w.now) }
+
+// untilStage runs until the path has that stage and returns how long it took.
+func (w *world) untilStage(s Stage, limit time.Duration) time.Duration {
+	w.t.Helper()
+	begin := w.now
+	for w.stage() != s {
+		if w.now.Sub(begin) > limit {
+			w.t.Fatalf("stage %q after %v, want %q: %+v", w.stage(), limit, s, w.snapshot())
+		}
+		w.run(ms(50))
+	}
+	return w.now.Sub(begin)
+}
+
+// The largest frame is known soon after a path is up, idle or not, and the gateway
+// is told.
+func TestMachineFindsTheLargest(t *testing.T) {
+	for _, c := range []struct {
+		mtu    int
+		within time.Duration
+	}{{1500, ms(300)}, {1280, 6 * sec}, {1124, 7 * sec}, {576, 9 * sec}} {
+		for _, ipv6 := range []bool{false, true} {
+			for _, traffic := range []time.Duration{0, ms(20)} {
+				w := newWorld(t, ms(40))
+				w.mtu, w.ipv6 = c.mtu, ipv6
+				w.m.Route(true, w.now)
+				w.untilUp(time.Minute)
+				if traffic > 0 {
+					w.flow(traffic)
+				}
+				w.run(c.within)
+				want := FrameFor(c.mtu, 1308, ipv6)
+				s := w.snapshot()
+				w.check(s.Largest == want && s.Search == SearchComplete && s.Stage == StageUp, "MTU %d, IPv6 %v: %+v", c.mtu, ipv6, s)
+				w.check(w.number(0, isSize) <= searchProbes, "MTU %d, IPv6 %v: %d probes", c.mtu, ipv6, w.number(0, isSize))
+				w.run(11 * sec)
+				w.check(int(w.largest) == want, "the gateway knows of %d", w.largest)
+			}
+		}
+	}
+}
+
+// A carrier that drops large packets, and only one way perhaps, keeps its path up
+// and is named for it within seconds; when it takes them again, that is noticed.
+func TestLargePacketsLost(t *testing.T) {
+	for name, set := range map[string]func(w *world, mtu int){
+		"both ways": func(w *world, mtu int) { w.mtu = mtu },
+		"down":      func(w *world, mtu int) { w.mtuDown = mtu },
+	} {
+		w := busyWorld(t)
+		w.check(w.m.Largest() == 1308, "largest %d", w.m.Largest())
+		set(w, 328)
+		begin := w.now
+		for w.m.Largest() > BaseFrame {
+			w.run(ms(50))
+			w.check(w.now.Sub(begin) < 8*sec, "%s: not noticed", name)
+		}
+		t.Logf("%s: noticed after %v", name, w.now.Sub(begin))
+		took := w.untilStage(StageLargeLost, 5*sec)
+		t.Logf("%s: named after %v more", name, took)
+		w.run(10 * sec)
+		s := w.snapshot()
+		w.check(s.Up && s.Largest == FrameFor(328, 1308, false) && s.Holes == 1 && s.Name() == "large packets lost", "%s: %+v", name, s)
+		w.run(10 * time.Minute)
+		w.check(w.stage() == StageLargeLost && len(w.ups) == 1, "%s: stage %q, flips %v", name, w.stage(), w.ups)
+		mid := w.at()
+		w.run(10 * time.Minute)
+		w.check(w.number(mid, isSize) < 250, "%s: %d probes for sizes in ten minutes", name, w.number(mid, isSize))
+
+		set(w, 0)
+		w.m.Kick(w.now)
+		w.untilStage(StageUp, 62*sec)
+		w.run(5 * sec)
+		w.check(w.m.Largest() == 1308, "%s: largest %d", name, w.m.Largest())
+	}
+}
+
+// Loss is not taken for a limit of size, and is named by the way that it goes.
+func TestLossIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		out, in float64
+		want    Stage
+		lossy   bool
+	}{
+		{0, 0, StageUp, false},
+		{0.02, 0, StageUp, false},
+		{0.1, 0.1, StageUp, false},
+		{0.2, 0, StageLossOut, false},
+		{0, 0.2, StageLossIn, false},
+		{0.6, 0, StageLossOut, true},
+		{0, 0.6, StageLossIn, true},
+		{0.5, 0.5, StageLossy, true},
+	} {
+		for seed := range uint64(2) {
+			w := busyWorld(t)
+			w.rnd = rand.New(rand.NewPCG(seed, 6))
+			w.run(20 * sec)
+			w.check(w.stage() == StageUp, "stage %q", w.stage())
+			w.lossUp, w.lossDown = c.out, c.in
+			w.run(15 * sec)
+			wrong, all := 0, 0
+			for range 300 {
+				w.run(sec)
+				s := w.snapshot()
+				if !s.Up { // half of everything can do that
+					continue
+				}
+				all++
+				if s.Stage != c.want || s.Lossy != c.lossy {
+					wrong++
+				}
+				if s.Stage == StageLargeLost || s.Stage == StageThrottled || s.Largest != 1308 && max(c.out, c.in) < 0.5 {
+					w.check(false, "out %v, in %v, seed %d: %+v", c.out, c.in, seed, s)
+				}
+			}
+			if wrong > all/50 {
+				t.Errorf("out %v, in %v, seed %d: wrong for %d of %d s, now %+v", c.out, c.in, seed, wrong, all, w.snapshot())
+			}
+			name := w.snapshot().Name()
+			for stage, part := range map[Stage]string{StageLossOut: "on the way out", StageLossIn: "on the way in", StageLossy: "lossy, loses"} {
+				if c.want == stage && w.stage() == stage && (!strings.Contains(name, part) || !strings.Contains(name, " %")) {
+					t.Errorf("named %q", name)
+				}
+			}
+			w.lossUp, w.lossDown = 0, 0
+			w.untilStage(StageUp, 20*sec)
+		}
+	}
+}
+
+// On an idle path there are only probes to go by.
+func TestIdleLossIsNamed(t *testing.T) {
+	w := upWorld(t, ms(40), 0)
+	w.lossUp, w.lossDown = 0.5, 0.5
+	named := 0
+	for range 120 {
+		w.run(time.Minute)
+		if s := w.snapshot(); s.Lossy && s.Stage == StageLossy && s.Name() == "lossy" {
+			named++
+		}
+	}
+	w.check(named > 90, "lossy for %d of 120 minutes", named)
+	w.lossUp, w.lossDown = 0, 0
+	w.run(20 * time.Minute)
+	w.check(w.stage() == StageUp, "stage %q", w.stage())
+}
+
+// A carrier that throttles is named with its rate, by what the gateway counts.
+func TestThrottleIsNamed(t *testing.T) {
+	w := busyWorld(t)
+	w.policer = &pipe{rnd: w.rnd, rate: 200 * kbit, burst: 15_000, at: w.now}
+	for range 20 {
+		w.traffic = ms(10) // 1.1 Mbit/s
+		w.run(5 * sec)
+		w.traffic = ms(400)
+		w.run(5 * sec)
+	}
+	s := w.snapshot()
+	t.Logf("%s, %.0f bytes/s", s.Name(), s.Throttle)
+	w.check(s.Up && s.Stage == StageThrottled, "%+v", s)
+	w.check(s.Throttle > 170*kbit && s.Throttle < 230*kbit, "%.0f bytes/s", s.Throttle)
+	w.check(strings.HasPrefix(s.Name(), "throttled to about ") && strings.HasSuffix(s.Name(), "0 kbit/s"), "named %q", s.Name())
+	w.m.Moved(w.now)
+	w.check(w.stage() == StageUp, "stage %q in another network", w.stage())
+}
+
+// When what is sent does not get out, but frames come in until the end, that is
+// what is said for a while.
+func TestNoWayOut(t *testing.T) {
+	w := busyWorld(t)
+	w.blackUp = true
+	for w.m.Up() {
+		w.run(ms(50))
+	}
+	w.check(w.stage() == StageNoWayOut, "stage %q", w.stage())
+	w.run(time.Minute)
+	w.check(w.stage() == StageNoReply, "stage %q", w.stage())
+
+	w = busyWorld(t)
+	w.blackUp, w.blackDn = true, true
+	for w.m.Up() {
+		w.run(ms(50))
+	}
+	w.check(w.stage() == StageNoReply, "stage %q", w.stage())
+}
+
+// A gateway of an earlier version is served as before.
+func TestPlainGateway(t *testing.T) {
+	w := newWorld(t, ms(40))
+	w.plain = true
+	w.m.Route(true, w.now)
+	w.untilUp(time.Minute)
+	w.flow(ms(20))
+	w.run(10 * time.Minute)
+	s := w.snapshot()
+	w.check(s.Up && s.Stage == StageUp && s.Search == SearchOff && s.Largest == 0 && s.LossOut == -1 && s.Throttle == 0, "%+v", s)
+	w.check(w.number(0, isSize) == 1, "%d probes for sizes", w.number(0, isSize))
+}
+
+// A death and a return cost the largest frame a probe or two, another network a search.
+func TestLargestOverDeaths(t *testing.T) {
+	w := busyWorld(t)
+	w.mtu, w.data = 1280, 1200
+	w.run(20 * sec)
+	w.check(w.m.Largest() == 1216, "largest %d", w.m.Largest())
+	w.blackUp, w.blackDn = true, true
+	w.run(20 * sec)
+	w.check(!w.m.Up() && w.m.Largest() == 1216, "largest %d", w.m.Largest())
+	w.blackUp, w.blackDn = false, false
+	begin := w.at()
+	w.untilUp(10 * sec)
+	w.run(2 * sec)
+	w.check(w.m.Largest() == 1216 && w.number(begin, isSize) <= 2, "%d probes", w.number(begin, isSize))
+	w.mtu = 0
+	w.m.Route(false, w.now)
+	w.check(w.m.Largest() == 0, "largest %d without a route", w.m.Largest())
+	w.m.Route(true, w.now)
+	w.untilUp(10 * sec)
+	w.run(sec)
+	w.check(w.m.Largest() == 1308, "largest %d in another network", w.m.Largest())
+}
+
+// A frame that the kernel refuses as too big brings the next look at it forward.
+func TestDoubt(t *testing.T) {
+	w := busyWorld(t)
+	w.run(sec)
+	w.mtu = 1280
+	w.m.Doubt()
+	begin := w.now
+	for w.m.Largest() == 1308 {
+		w.run(ms(10))
+	}
+	w.check(w.now.Sub(begin) < 2700*time.Millisecond, "noticed after %v", w.now.Sub(begin))
+}
+
+func TestCourse(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	var c course
+	if w := c.window(now); w.n != 0 || w.share != 0 {
+		t.Errorf("%+v of nothing", w)
+	}
+	received, expected := uint32(math.MaxUint32-700), uint32(math.MaxUint32-1000) // wraps on the way
+	for i := range 1000 {
+		now = now.Add(ms(100))
+		expected += 10
+		if received += 10; i >= 500 {
+			received -= 4
+		}
+		c.total(received, expected, 0, now)
+	}
+	if w := c.window(now); math.Abs(w.share-0.4) > 0.01 || w.n < 900 || w.n > 1000 {
+		t.Errorf("%+v", w)
+	}
+	if w := c.window(now.Add(11 * sec)); w.n != 0 {
+		t.Errorf("%+v eleven seconds later", w)
+	}
+	c.total(5, 5, 0, now.Add(ms(100)))
+	c.total(10, 20, 0, now.Add(1200*time.Millisecond))
+	if w := c.window(now.Add(1200 * time.Millisecond)); w.n != 15 || math.Abs(w.share-10.0/15) > 0.001 {
+		t.Errorf("%+v after a restart", w)
+	}
+	c.total(10, 20, 7, now.Add(1300*time.Millisecond))
+	if w := c.window(now.Add(1300 * time.Millisecond)); w.n != 8 || math.Abs(w.share-3.0/8) > 0.001 {
+		t.Errorf("%+v with seven excused", w)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		s    Snapshot
+		want string
+	}{
+		{Snapshot{Stage: StageUp}, ""},
+		{Snapshot{Stage: StageThrottled, Throttle: 24_870}, "throttled to about 200 kbit/s"},
+		{Snapshot{Stage: StageThrottled, Throttle: 1_543_000}, "throttled to about 12000 kbit/s"},
+		{Snapshot{Stage: StageThrottled, Throttle: 1000}, "throttled to about 8 kbit/s"},
+		{Snapshot{Stage: StageLossOut, LossOut: 0.204, LossIn: 0}, "loses 20 % on the way out"},
+		{Snapshot{Stage: StageLossIn, LossOut: -1, LossIn: 0.4}, "loses 40 % on the way in"},
+		{Snapshot{Stage: StageLossy, LossOut: -1, LossIn: -1}, "lossy"},
+		{Snapshot{Stage: StageLossy, LossOut: 0.5, LossIn: 0.6}, "lossy, loses 60 %"},
+		{Snapshot{Stage: StageLossOut, LossOut: -1}, "loss on the way out"},
+		{Snapshot{Stage: StageNoReply}, "no reply"},
+	} {
+		if got := c.s.Name(); got != c.want {
+			t.Errorf("%+v is named %q, want %q", c.s, got, c.want)
+		}
+	}
+}
