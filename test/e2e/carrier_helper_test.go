@@ -27,8 +27,8 @@ import (
 const busy = 4 * time.Second
 
 // trust is how long a path may stay silent before it is down, idleInterval how
-// often it is probed without traffic.
-var trust, idleInterval = path.DefaultConfig().Trust, path.DefaultConfig().Idle
+// often it is probed without traffic, at least.
+var trust, idleInterval = path.DefaultConfig().Trust, path.DefaultConfig().MaxIdle
 
 // near20 is a link with a round trip of 20 ms.
 var near20 = lab.CarrierOptions{Up: lab.Params{Delay: 10 * time.Millisecond}, Down: lab.Params{Delay: 10 * time.Millisecond}}
