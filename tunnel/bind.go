@@ -132,12 +132,14 @@ func (b *bind) attach(device string) error {
 // robot takes any.
 func (b *bind) openSocket(network string, o socketOptions) (*socket, error) {
 	s, err := openSocket(network, o, &b.stats)
-	if err != nil && !b.fixed && errors.Is(err, unix.EADDRINUSE) {
+	switch {
+	case b.fixed && err != nil:
+		return nil, fmt.Errorf("UDP port %d: %w", o.port, err)
+	case b.fixed:
+		s.seen.all = &b.peers
+	case errors.Is(err, unix.EADDRINUSE):
 		o.port = 0
 		return openSocket(network, o, &b.stats)
-	}
-	if err == nil && b.fixed {
-		s.seen.all = &b.peers
 	}
 	return s, err
 }
