@@ -170,7 +170,8 @@ func (c *endpoints) get(a arrival) *endpoint {
 // something arrived there says that it is back.
 func (e *endpoint) outlived() bool {
 	at := e.forgotten.Load()
-	return at != 0 && time.Now().UnixNano()-at >= int64(sourceRetry)
+	ago := time.Now().UnixNano() - at
+	return at != 0 && (ago >= int64(sourceRetry) || ago < 0) // or the clock was set back
 }
 
 func (c *endpoints) make(a arrival) *endpoint {
