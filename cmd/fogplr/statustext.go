@@ -39,9 +39,9 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	eliminationTable(w, s)
 	fmt.Fprintln(w)
 	counters(w, "out", []counter{{"packets", s.Out.Packets}, {"bytes", s.Out.Bytes}, {"local", s.Out.Local},
-		{"no_peer", s.Out.NoPeer}, {"no_path", s.Out.NoPath}, {"not_allowed", s.Out.NotAllowed}})
+		{"no_peer", s.Out.NoPeer}, {"no_path", s.Out.NoPath}, {"not_allowed", s.Out.NotAllowed}, {"stale", s.Out.Stale}})
 	counters(w, "in", []counter{{"frames", s.In.Frames}, {"malformed", s.In.Malformed}, {"bad_version", s.In.BadVersion},
-		{"not_allowed", s.In.NotAllowed}, {"tun_errors", s.In.TUNErrors}})
+		{"not_allowed", s.In.NotAllowed}, {"tun_errors", s.In.TUNErrors}, {"stale", s.In.Stale}})
 }
 
 type counter struct {
