@@ -19,8 +19,8 @@ type Config struct {
 	// probes gets more, up to MaxTrust.
 	Trust, MaxTrust time.Duration
 	// Retry is the least distance between two handshakes, MaxRetry the distance
-	// that they grow to on a path that stays down, and IdleRetry what it is when for
-	// long there was neither traffic nor a link event.
+	// that they grow to on a path that stays down unless traffic waits for it, and
+	// IdleRetry what it is when for long there was neither traffic nor a link event.
 	Retry, MaxRetry, IdleRetry time.Duration
 	// Largest is the largest frame in bytes that this node sends, which is the MTU
 	// of its WireGuard device. Verify is how often the largest frame that the path

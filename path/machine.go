@@ -10,9 +10,9 @@ import "time"
 //
 //	           +----------+   Route(true)    +--------+
 //	 from      | no route | ---------------> | search | no proof: handshake, probe and STUN,
-//	 anywhere: +----------+   handshake,     +--------+ 1 s apart, growing to 5 s, and to 20 s
-//	 Route(false)   ^         probe, STUN     |      ^  in vain for 10 idle minutes; from the
-//	                |                         |      |  second handshake on with Expire
+//	 anywhere: +----------+   handshake,     +--------+ 1 s apart; growing to 5 s without traffic
+//	 Route(false)   ^         probe, STUN     |      ^  or where the gateway refuses, to 20 s after
+//	                |                         |      |  10 idle minutes; with Expire but for the first
 //	 ---------------+                         |      |
 //	                              a reply;    |      | silent for Trust (3 s, up to 10 s
 //	                              after a     |      | where few probes are answered):
@@ -55,6 +55,7 @@ type Machine struct {
 	searchAt    time.Time // when the search began
 	kickedAt    time.Time // last Kick
 	slow        bool      // the search takes its time
+	eager       bool      // or it does not, as traffic waits
 	noWayOut    bool      // at the death frames still came in
 	lastTraffic time.Time
 	lastProof   time.Time
@@ -230,10 +231,10 @@ func (m *Machine) Slept(d time.Duration, now time.Time) {
 }
 
 // Traffic says that data was sent to or received from this path's gateway, on
-// whatever path. The path is active for a second. It returns true when Poll
-// should be called now, because the path was idle.
+// whatever path. The path is active for a second, and a search makes haste. It
+// returns true when Poll should be called now, because there was no traffic before.
 func (m *Machine) Traffic(now time.Time) (wake bool) {
-	wake = !m.active(now) && (m.up || m.slow)
+	wake = m.route && !m.active(now)
 	m.lastTraffic = now
 	if m.slow {
 		m.slow, m.retry = false, m.cfg.Retry

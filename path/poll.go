@@ -157,6 +157,7 @@ func (m *Machine) pollSearch(now time.Time) (a Action, next time.Time) {
 	live := m.HasSession(now)
 	m.judgeDeaf(now, live)
 	m.slow = now.Sub(latest(m.searchAt, latest(m.kickedAt, m.lastTraffic))) >= slowAfter
+	m.eager = m.active(now) && !m.refused(now) && !m.deaf(now)
 
 	hs := latest(m.handshakeAt(live), m.held)
 	if m.renew || !hs.After(now) {
@@ -223,6 +224,9 @@ func (m *Machine) distance() time.Duration {
 		return m.cfg.IdleRetry
 	}
 	d := max(m.retry, 2*m.rtt.smooth)
+	if m.eager {
+		d = max(m.cfg.Retry, 2*m.rtt.smooth)
+	}
 	if !m.rtt.known {
 		d = max(d, m.stunRTT*5/4)
 	}
