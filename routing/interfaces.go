@@ -33,6 +33,8 @@ type Interface struct {
 	// (of any metric, in any table), a route by a gateway to public addresses, or
 	// another end that needs no address to be named.
 	Leads bool
+	// Leads4 and Leads6 say by which family.
+	Leads4, Leads6 bool
 	// Excluded says in plain words why discovery never takes the interface,
 	// like "a WireGuard tunnel, ..."; empty if it may. A carrier that the
 	// configuration names outright may be excluded all the same.
@@ -85,7 +87,9 @@ func interfaces(v *view, tun string, devices map[int]device) []Interface {
 	found := make([]Interface, 0, len(v.links))
 	for _, l := range v.links {
 		i := Interface{Index: l.index, Name: l.name, MAC: l.mac, Driver: devices[l.index].driver, Bus: devices[l.index].bus,
-			Addresses: addresses[l.index], Up: l.up && l.carrier, Leads: leads[l.index]}
+			Addresses: addresses[l.index], Up: l.up && l.carrier,
+			Leads4: leads[l.index].v4, Leads6: leads[l.index].v6}
+		i.Leads = i.Leads4 || i.Leads6
 		if i.Kind, i.Excluded = n.classify(l); l.name == tun {
 			i.Excluded = ownDevice
 		}
@@ -95,15 +99,20 @@ func interfaces(v *view, tun string, devices map[int]device) []Interface {
 	return found
 }
 
-// leading returns which interfaces, by index, lead beyond their link.
-func (v *view) leading() map[int]bool {
-	leads := map[int]bool{}
+// families says something of IPv4 and of IPv6.
+type families struct{ v4, v6 bool }
+
+func (f families) with(v6 bool) families { return families{f.v4 || !v6, f.v6 || v6} }
+
+// leading returns by which families interfaces, by index, lead beyond their link.
+func (v *view) leading() map[int]families {
+	leads := map[int]families{}
 	for _, r := range v.routes {
 		if r.kind != unix.RTN_UNICAST || r.dead || r.protocol == Protocol || r.table == unix.RT_TABLE_LOCAL {
 			continue
 		}
 		if r.dst.Bits() == 0 || (r.gateway.IsValid() && public(r.dst)) {
-			leads[r.oif] = true
+			leads[r.oif] = leads[r.oif].with(r.v6())
 		}
 	}
 	distant := map[int]bool{}
@@ -112,7 +121,7 @@ func (v *view) leading() map[int]bool {
 	}
 	for _, a := range v.addresses {
 		if (distant[a.index] || a.peer) && len(sending([]address{a})) > 0 {
-			leads[a.index] = true
+			leads[a.index] = leads[a.index].with(!a.ip.Is4())
 		}
 	}
 	return leads

@@ -40,7 +40,7 @@ func TestLeads(t *testing.T) {
 		v := world()
 		v.ether(2, "eth0", "192.168.1.5/24")
 		tc.edit(&v)
-		if got := v.leading(); got[2] != tc.want || got[1] {
+		if got := v.leading(); (got[2] != families{}) != tc.want || got[1] != (families{}) {
 			t.Errorf("%s: %v", tc.what, got)
 		}
 	}
@@ -65,7 +65,7 @@ func TestInterfaces(t *testing.T) {
 		{Index: 1, Name: "lo", Kind: "loopback", Excluded: "the loopback device, which leads nowhere"},
 		{Index: 2, Name: "plr0", Kind: "tun", Addresses: []netip.Prefix{pfx("10.77.0.2/16")}, Excluded: ownDevice},
 		{Index: 3, Name: "usb0", Kind: "usb", MAC: "0c:5b:8f:27:9a:64", Driver: "rndis_host", Bus: "pci0000:00/0000:00:14.0/usb1/1-3",
-			Addresses: []netip.Prefix{pfx("192.168.42.10/24"), pfx("fe80::1/64")}, Up: true, Leads: true},
+			Addresses: []netip.Prefix{pfx("192.168.42.10/24"), pfx("fe80::1/64")}, Up: true, Leads: true, Leads4: true},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant\n%+v", got, want)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fogplr/fogplr/hello"
 	"github.com/fogplr/fogplr/path"
-	"github.com/fogplr/fogplr/replicate"
 )
 
 // GatewayConfig describes a gateway's end of the tunnel. All but Robots stays as it
@@ -48,6 +47,7 @@ type Gateway struct {
 	queue   *queue
 	wg      *wireguard    // it is up before this is set: In must not need it
 	moved   chan struct{} // has room for one
+	later   chan answer   // replies that tell where the robot is seen
 
 	greeter   *hello.Greeter
 	known     *hello.Table
@@ -72,6 +72,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	g := &Gateway{
 		self: self, moved: make(chan struct{}, 1), calls: make(map[Key]netip.AddrPort),
 		guests: make(chan guest, guestsWaiting), strangers: make(chan struct{}, 1), wakes: make(chan woken, 1),
+		later: make(chan answer, mappingQueue),
 	}
 	if g.known, err = hello.NewTable(cfg.Key); err != nil {
 		return nil, err
@@ -82,13 +83,13 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	}
 	g.node = newNode(cfg.Common, host)
 	g.in.onProbe = g.probed
-	g.in.onReply = func(*link, path.Reply, time.Time) {}
+	g.in.onReply = func(*link, path.Reply, int, time.Time) {}
 	g.in.heard, g.in.begun = g.heard, g.signal
 	if _, err := g.meetRobots(cfg.Robots); err != nil {
 		return nil, err
 	}
 	g.queue = newQueue(&g.pool, 0xff, g.epoch, cfg.MTU, cfg.Deadline)
-	b := newBind(socketOptions{mark: cfg.Mark, morePorts: cfg.MorePorts}, true, g.greet)
+	b := newBind(socketOptions{mark: cfg.Mark, morePorts: cfg.MorePorts, probeMTU: true}, true, g.greet)
 	b.still = g.still
 	for _, c := range cfg.Contacts {
 		b.peers.note(newSourced(c.Endpoint, c.Local, 0))
@@ -97,7 +98,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 		newMemTUN("fogplr-gw", cfg.frameMTU(), g.queue, g.in.deliver), b,
 		complaints{disallowed: g.refused, replayed: g.replayed}, cfg.Log)
 	if err != nil {
-		return nil, fmt.Errorf("UDP port %d: %w", cfg.ListenPort, err)
+		return nil, err
 	}
 	if err := g.Configure(cfg); err != nil {
 		g.wg.close()
@@ -112,6 +113,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.walkOut(ctx) })
 	group.Go(func() error { return g.recall(ctx) })
+	group.Go(func() error { return g.answerLater(ctx) })
 	group.Go(func() error { return g.welcome(ctx) })
 	group.Go(func() error { return g.getToKnow(ctx) })
 	group.Go(func() error { return g.recallAfterWake(ctx) })
@@ -154,18 +156,6 @@ func (g *Gateway) heard(l *link, now time.Time) {
 		g.choose(l.peer, now)
 		g.signal()
 	}
-}
-
-// probed answers a robot's probe on the path that it came by. The caller holds
-// inward.mu.
-func (g *Gateway) probed(l *link, m path.Probe, now time.Time) {
-	g.mu.Lock()
-	l.hearing.Announced(m.Interval, now)
-	l.lossOut = m.LossIn
-	g.mu.Unlock()
-	var answer [path.ReplyLen]byte
-	path.Reply{ID: m.ID, LossOut: l.loss.Share()}.Put(answer[:])
-	g.sendControl(g.queue, l, replicate.Reply, answer[:], now)
 }
 
 // choose decides which paths to a robot carry: those that were heard within

@@ -18,7 +18,7 @@ func TestGatewayAnswersBeforeItKnowsItsDevice(t *testing.T) {
 	early := &Gateway{node: g.node, queue: g.queue}
 	g.in.mu.Lock()
 	defer g.in.mu.Unlock()
-	early.probed(g.peers[0].links[0].Load(), path.Probe{ID: 1}, time.Now())
+	early.probed(g.peers[0].links[0].Load(), path.Probe{ID: 1}, 36, time.Now())
 }
 
 // A robot with a valid session that claims another's address and its own by

@@ -24,10 +24,12 @@ type inward struct {
 	start time.Time
 	log   *slog.Logger
 	still *standstill
-	// onProbe and onReply take control messages. They are called with mu held
-	// and must not call back.
-	onProbe func(*link, path.Probe, time.Time)
-	onReply func(*link, path.Reply, time.Time)
+	// mtu is this node's own, in bytes.
+	mtu int
+	// onProbe and onReply take control messages, with the size of their frames in
+	// bytes. They are called with mu held and must not call back.
+	onProbe func(l *link, m path.Probe, size int, now time.Time)
+	onReply func(l *link, m path.Reply, size int, now time.Time)
 	// woken is called when traffic with a peer begins after a pause.
 	woken func()
 	// heard is called with mu held for every batch that a path brought.
@@ -104,22 +106,32 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 		in.last = l
 	}
 	l.rxFrames++
+	l.rxBytes += uint32(len(f))
 	if l.loss.Seen(t.Epoch, uint32(t.PathSeq)) {
 		in.begun()
 	}
 	l.peer.twin.see(t.Epoch, now)
 	switch t.Type {
 	case replicate.Data:
+		l.carried(len(f), in.mtu+replicate.TagLen)
 		in.data(l, &t, payload, offset, now)
+	case replicate.Part:
+		l.carried(len(f), in.mtu+replicate.TagLen)
+		if l.parts == nil {
+			l.parts = replicate.NewReassembler(max(in.mtu, leastReassembled))
+		}
+		if p := l.parts.Add(t.Epoch, t.Seq, payload, now); p != nil {
+			in.data(l, &t, p, offset, now)
+		}
 	case replicate.Probe:
 		if m, err := path.DecodeProbe(payload); err == nil {
-			in.onProbe(l, m, now)
+			in.onProbe(l, m, len(f), now)
 		} else {
 			in.counters.Malformed++
 		}
 	case replicate.Reply:
 		if m, err := path.DecodeReply(payload); err == nil {
-			in.onReply(l, m, now)
+			in.onReply(l, m, len(f), now)
 		} else {
 			in.counters.Malformed++
 		}

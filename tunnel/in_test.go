@@ -33,8 +33,8 @@ func testInward(t testing.TB) (*inward, *countingHost, *peer) {
 	in := newInward(h, []netip.Addr{netip.MustParseAddr("10.77.0.1")}, slog.New(slog.DiscardHandler), time.Now())
 	in.admit([]*peer{p})
 	in.heard = func(*link, time.Time) {}
-	in.onProbe = func(*link, path.Probe, time.Time) {}
-	in.onReply = func(*link, path.Reply, time.Time) {}
+	in.onProbe = func(*link, path.Probe, int, time.Time) {}
+	in.onReply = func(*link, path.Reply, int, time.Time) {}
 	return in, h, p
 }
 

@@ -130,6 +130,20 @@ const (
 	// upkeepInterval is how often counters are rolled and latent errors judged.
 	upkeepInterval = 250 * time.Millisecond
 
+	// leastReassembled is the size in bytes up to which packets are put together
+	// from parts whatever this node's own MTU is: peers may have a larger one.
+	leastReassembled = 1500
+	// ownRateAfter is how long a carrier must be in use before what fogplr itself
+	// sends is told as a rate: the handshakes of the start are no measure.
+	ownRateAfter = 5 * time.Minute
+	// mappingInterval is from which announced probe interval on a gateway tells a
+	// robot at which address it sees it: sooner no translator forgets a mapping.
+	mappingInterval = time.Second
+	// mappingPeers is up to how many carriers: asking WireGuard takes some 3 us for
+	// each.
+	mappingPeers = 512
+	// mappingQueue bounds the probes that wait for that.
+	mappingQueue = 256
 	// maxCandidates bounds the addresses of one gateway for one carrier: two
 	// families by a few ports, and what NAT64 adds.
 	maxCandidates = 8

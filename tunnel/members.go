@@ -37,6 +37,7 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 		i := slices.IndexFunc(r.carriers, func(o *carrier) bool { return o.Slot == c.Slot && o.Key == c.Key && o.Port == c.Port })
 		if i >= 0 {
 			carriers = append(carriers, r.carriers[i])
+			r.describe(r.carriers[i], c)
 			continue
 		}
 		fresh, err := r.startCarrier(c, cfg.Deadline)
@@ -113,14 +114,38 @@ func checkCarriers(carriers []Carrier) error {
 func (r *Robot) startCarrier(c Carrier, deadline time.Duration) (*carrier, error) {
 	q := newQueue(&r.pool, 1<<c.Slot, r.epoch, r.cfg.MTU, deadline)
 	name := "fogplr-" + c.Interface
-	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port}, false, r.greeted)
+	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port, probeMTU: true, from: new(senders)}, false, r.greeted)
 	b.still = r.still
 	wg, err := newWireguard(name, c.Key, 0, newMemTUN(name, r.cfg.frameMTU(), q, r.in.deliver), b,
 		complaints{}, r.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
-	return &carrier{Carrier: c, wg: wg}, nil
+	return &carrier{Carrier: c, wg: wg, start: time.Now()}, nil
+}
+
+// describe takes over what a carrier in use is called and costs.
+func (r *Robot) describe(c *carrier, as Carrier) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := c.Metered
+	c.Label, c.Metered = as.Label, as.Metered
+	if c.Metered == before {
+		return
+	}
+	for _, l := range c.links {
+		l.machine.Configure(r.pathConfig(c), time.Now())
+	}
+}
+
+// pathConfig returns how a carrier's paths are probed.
+func (r *Robot) pathConfig(c *carrier) path.Config {
+	p := path.DefaultConfig()
+	p.Largest = r.cfg.frameMTU()
+	if c.Metered {
+		p = p.LowData()
+	}
+	return p
 }
 
 // link gives every carrier a path to every peer, and takes away and returns those
@@ -141,7 +166,9 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 				}
 				l = p.addLink(c.Slot, c.Interface, replicate.MakeAddress(r.self, uint8(c.Slot)), replicate.MakeAddress(p.node, uint8(c.Slot)))
 				l.key = gateways[i].Key
-				l.machine = path.New(path.DefaultConfig(), now)
+				l.machine = path.New(r.pathConfig(c), now)
+				l.since = now
+				l.applied = &c.applied
 				secret, _ := hello.CarrierSecret(c.Key, l.key) // without one, WireGuard cannot work either
 				l.caller = hello.NewCaller(secret)
 				l.ways.searching = true
@@ -154,6 +181,7 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 			c.links = append(c.links, l)
 			wanted[l] = true
 		}
+		c.listen()
 	}
 	leaving = append(leaving, unlink(r.peers, wanted)...)
 	r.choose(now)

@@ -59,6 +59,7 @@ func newNode(cfg Common, host tun.Device) *node {
 	}
 	n.still = newStandstill(cfg.Deadline, n.start, asleep)
 	n.in = newInward(host, own, cfg.Log, n.start)
+	n.in.mtu = cfg.MTU
 	n.in.still = n.still
 	n.out = &outward{host: host, own: own, pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {}, still: n.still}
 	n.out.roster.Store(&roster{})

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.zx2c4.com/wireguard/device"
+
 	"github.com/fogplr/fogplr/hello"
 	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/replicate"
@@ -51,8 +53,11 @@ type link struct {
 	txSeq replicate.Seq // the queue's reader only
 
 	txFrames, txDropped atomic.Uint64
-	// txData* count frames that hold packets of applications, or parts of them.
-	txDataFrames, txDataBytes atomic.Uint64
+	// applied counts the bytes on the carrier, both ways, that packets of
+	// applications took up, with all headers; links of one carrier share it. Robot
+	// only. headers are those of UDP and IP.
+	applied *atomic.Uint64
+	headers atomic.Int32
 	// largest is the largest frame in bytes that the path takes, 0 when not known.
 	largest atomic.Int32
 	// heard is when the last frame came, in nanoseconds since the node's start.
@@ -61,11 +66,10 @@ type link struct {
 	// Guarded by inward.mu.
 	loss     path.Loss
 	rxFrames uint64
-	rxData   int // data frames since the last upkeep
-	// rxData* count as txData* do.
-	rxDataFrames, rxDataBytes uint64
-	parts                     *replicate.Reassembler // nil until a part comes
-	lossOut                   float64
+	rxBytes  uint32                 // of all frames, tags included; wraps
+	rxData   int                    // data frames since the last upkeep
+	parts    *replicate.Reassembler // nil until a part comes
+	lossOut  float64
 
 	// Guarded by node.mu.
 	machine *path.Machine // robot only
@@ -73,7 +77,9 @@ type link struct {
 	ways    candidates    // robot only
 	hearing path.Hearing  // gateway only
 	live    bool          // gateway only: whether it was when last looked at
-	called  time.Time     // gateway only: when a hello of it last made us start a handshake
+	up      bool          // robot only: whether the machine was, and since when
+	since   time.Time
+	called  time.Time // gateway only: when a hello of it last made us start a handshake
 	// clockBehind counts the handshakes that the gateway had to start since the
 	// robot's clock was behind what it was.
 	clockBehind uint64
@@ -89,6 +95,14 @@ func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address
 	l := &link{peer: p, slot: slot, carrier: carrier, local: local, remote: remote, lossOut: -1}
 	p.links[slot].Store(l)
 	return l
+}
+
+// carried notes a frame of size bytes, largest at most, that held a packet of an
+// application or a part of one.
+func (l *link) carried(size, largest int) {
+	if l.applied != nil {
+		l.applied.Add(uint64(path.Padded(size, largest) + device.MessageTransportSize + int(l.headers.Load())))
+	}
 }
 
 // paths yields the peer's links in the order of their slots.

@@ -41,6 +41,12 @@ func (r *Robot) probe(c *carrier) time.Time {
 	r.noteSessions(c)
 	r.mu.Lock()
 	links := slices.Clone(c.links)
+	if refused := c.wg.bind.stats.txTooBig.Load(); refused != c.tooBig {
+		c.tooBig = refused
+		for _, l := range links {
+			l.machine.Doubt()
+		}
+	}
 	r.mu.Unlock()
 	for _, l := range links {
 		do := r.poll(l)
@@ -58,6 +64,8 @@ type deed struct {
 	now      time.Time
 	next     time.Time     // when to ask again
 	interval time.Duration // that a probe announces
+	lossIn   float64       // and the other things that it tells
+	largest  int
 	// to is where a handshake goes, not valid if to where the peer last was.
 	to     netip.AddrPort
 	turned bool             // to is another address than before: a handshake at once
@@ -68,6 +76,7 @@ type deed struct {
 
 // poll asks a path what to do.
 func (r *Robot) poll(l *link) deed {
+	in := r.arrived(l)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now() // the handshakes of the links before took their time
@@ -77,15 +86,13 @@ func (r *Robot) poll(l *link) deed {
 	if heard := l.heard.Load(); heard != 0 {
 		l.machine.Heard(r.start.Add(time.Duration(heard)))
 	}
-	was := l.machine.Up()
-	do := deed{now: now}
+	do := deed{now: now, lossIn: in.share}
+	l.machine.Arrived(in.received, in.expected, now)
 	do.Action, do.next = l.machine.Poll(now)
 	do.interval = l.machine.Interval(now)
 	up := l.machine.Up()
-	if was && !up {
-		r.cfg.Log.Warn("Path down.", "carrier", l.carrier, "gateway", l.peer.name, "stage", l.machine.Snapshot(now).Stage.String())
-	}
-	l.ways.up(up)
+	r.settle(l, now)
+	do.largest = int(l.largest.Load())
 	if do.Handshake && !up {
 		l.ways.tries++
 		l.caller.Handshake(now)
@@ -130,9 +137,9 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 		c.wg.handshake(l.key, do.to, do.Expire || do.turned)
 	}
 	if do.Probe {
-		var m [path.ProbeLen]byte
-		path.Probe{ID: do.ProbeID, Interval: do.interval, LossIn: r.lossIn(l)}.Put(m[:])
-		r.sendControl(c.wg.queue, l, replicate.Probe, m[:], do.now)
+		m := make([]byte, max(path.ProbeLen, do.Size-replicate.TagLen))
+		path.Probe{ID: do.ProbeID, Interval: do.interval, LossIn: do.lossIn, ReplySize: uint16(do.Size), Largest: uint16(do.largest)}.Put(m)
+		r.sendControl(c.wg.queue, l, replicate.Probe, m, do.now)
 	}
 	for _, at := range do.ask {
 		c.wg.bind.transmit(r.plain, newEndpoint(at))
@@ -142,11 +149,18 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 	}
 }
 
-// lossIn returns what a path loses on the way in.
-func (r *Robot) lossIn(l *link) float64 {
+// arrivals are what came by a path.
+type arrivals struct {
+	share              float64 // lost of late, 0 to 1
+	received, expected uint32  // frames in all
+}
+
+func (r *Robot) arrived(l *link) (a arrivals) {
 	r.in.mu.Lock()
 	defer r.in.mu.Unlock()
-	return l.loss.Share()
+	a.share = l.loss.Share()
+	a.received, a.expected = l.loss.Totals()
+	return a
 }
 
 // noteSessions tells the machines and callers of paths whether the device has keys

@@ -201,8 +201,7 @@ func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) (size int, mo
 	})
 	l.txFrames.Add(1)
 	if typ != replicate.Probe && typ != replicate.Reply {
-		l.txDataFrames.Add(1)
-		l.txDataBytes.Add(uint64(size))
+		l.carried(size, q.frame)
 	}
 	return size, q.part+1 < q.parts
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,6 +35,9 @@ type Carrier struct {
 	// the same one after a restart, NATs and gateways find the carrier where it
 	// was.
 	Port uint16
+	// Label is what people call it, or empty. Metered has its paths probed less.
+	Label   string
+	Metered bool
 }
 
 // GatewayPeer is what a robot knows of a gateway.
@@ -54,6 +58,9 @@ type Uplink struct {
 	Index     int
 	// Reached has the addresses of gateways that the carrier has a route to.
 	Reached map[netip.Addr]bool
+	// Network tells one network that the interface is in from another: its
+	// addresses, in a fixed order.
+	Network []netip.Prefix
 	// Problem and Warning are sentences for status; a carrier with a Problem
 	// reaches nobody.
 	Problem, Warning string
@@ -66,7 +73,8 @@ type Robot struct {
 	self     uint32
 	members  sync.Mutex // held by Configure; taken before all other locks
 	kick     chan struct{}
-	plain    []byte // STUN request
+	changed  chan struct{} // has room for one
+	plain    []byte        // STUN request
 	plainID  hello.TransactionID
 	carriers []*carrier // guarded by node.mu
 	ended    bool       // guarded by members
@@ -75,13 +83,17 @@ type Robot struct {
 // carrier is one uplink with its WireGuard device.
 type carrier struct {
 	Carrier
-	wg *wireguard
+	wg      *wireguard
+	applied atomic.Uint64 // see link.applied
+	start   time.Time
 
 	// Guarded by node.mu.
-	links  []*link   // in the order of the peers
-	looked time.Time // when the device was last asked for its sessions
-	uplink Uplink
-	bound  int // interface index that the sockets are bound to, 0 if none
+	links   []*link   // in the order of the peers
+	looked  time.Time // when the device was last asked for its sessions
+	uplink  Uplink
+	bound   int            // interface index that the sockets are bound to, 0 if none
+	network []netip.Prefix // that it was last seen in
+	tooBig  uint64         // what the kernel had refused as too big when that was last looked at
 }
 
 // NewRobot starts a robot's WireGuard devices on host, which it owns from then
@@ -91,12 +103,12 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Robot{self: self, kick: make(chan struct{}, 1)}
+	r := &Robot{self: self, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	_, _ = rand.Read(r.plainID[:]) // never fails: it ends the program instead
 	r.plain = hello.PlainRequest(r.plainID)
 	r.node = newNode(cfg.Common, host)
 	r.out.woken, r.in.woken = r.wake, r.wake
-	r.in.onProbe = func(*link, path.Probe, time.Time) {}
+	r.in.onProbe = func(*link, path.Probe, int, time.Time) {}
 	r.in.onReply = r.replied
 	r.in.heard = func(l *link, now time.Time) { l.heard.Store(int64(now.Sub(r.start))) }
 	if err := r.Configure(cfg); err != nil {
@@ -185,11 +197,18 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 	if u.Warning != c.uplink.Warning && u.Warning != "" {
 		r.cfg.Log.Warn("Carrier needs attention.", "carrier", c.Interface, "warning", u.Warning)
 	}
+	moved := c.bound != 0 && !slices.Equal(u.Network, c.network)
+	if moved {
+		c.network = slices.Clone(u.Network)
+	}
 	c.uplink = u
 	for _, l := range c.links {
 		l.ways.route(u.Reached)
 		c.routeLink(l, now)
-		if rebound { // the gateway must learn the new sockets' ports
+		switch {
+		case moved:
+			l.machine.Moved(now)
+		case rebound: // the gateway must learn the new sockets' ports
 			l.machine.Kick(now)
 		}
 	}
@@ -200,6 +219,19 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 // holds node.mu.
 func (c *carrier) routeLink(l *link, now time.Time) {
 	l.machine.Route(c.bound != 0 && c.uplink.Problem == "" && l.ways.usable(), now)
+}
+
+// listen has the carrier's sockets listen to its gateways, and to no others. The
+// caller holds node.mu.
+func (c *carrier) listen() {
+	var all []netip.AddrPort
+	for _, l := range c.links {
+		all = append(all, l.ways.used)
+		for _, x := range l.ways.all {
+			all = append(all, x.at)
+		}
+	}
+	c.wg.bind.options.from.set(all)
 }
 
 // SetEndpoints tells where the carrier in that slot may find the gateway of that
@@ -214,6 +246,7 @@ func (r *Robot) SetEndpoints(slot int, gateway string, endpoints []netip.AddrPor
 				c.routeLink(l, now)
 			}
 		}
+		c.listen()
 	}
 	r.mu.Unlock()
 	r.wake()
@@ -264,53 +297,16 @@ func (r *Robot) Reaches(slots []int) bool {
 }
 
 // replied takes an authenticated probe reply. The caller holds inward.mu.
-func (r *Robot) replied(l *link, m path.Reply, now time.Time) {
+func (r *Robot) replied(l *link, m path.Reply, size int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := l.machine.Up()
-	l.machine.Reply(m.ID, now)
+	wake := l.machine.Answered(m, size, now)
 	l.lossOut = m.LossOut
-	l.ways.up(l.machine.Up())
+	r.settle(l, now)
 	r.choose(now)
-	if !was && l.machine.Up() {
-		r.cfg.Log.Info("Path up.", "carrier", l.carrier, "gateway", l.peer.name)
+	if wake {
 		r.wake()
 	}
-}
-
-// Status tells how the robot is.
-func (r *Robot) Status() Status {
-	now := time.Now()
-	s := r.status("robot", func(l *link, st *PathStatus) {
-		snap := l.machine.Snapshot(now)
-		st.Up, st.RTTms, st.LastProof = snap.Up, float64(snap.RTT)/float64(time.Millisecond), ago(snap.LastProof, now)
-		if l.ways.used.IsValid() {
-			st.Endpoint = l.ways.used.String()
-		}
-		if !snap.Up {
-			st.Stage, st.Hint = snap.Stage.String(), snap.Stage.Hint()
-		}
-	})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.carriers {
-		s.Carriers = append(s.Carriers, CarrierStatus{
-			Interface: c.Interface, Slot: c.Slot, Usable: c.bound != 0 && c.uplink.Problem == "",
-			Problem: c.uplink.Problem, Socket: c.wg.bind.stats.status(),
-		})
-		if c.uplink.Warning != "" {
-			s.Warnings = append(s.Warnings, c.uplink.Warning)
-		}
-	}
-	s.Ready = len(s.Peers) > 0
-	for i := range s.Peers {
-		up := false
-		for _, p := range s.Peers[i].Paths {
-			up = up || p.Up
-		}
-		s.Ready = s.Ready && up
-	}
-	return s
 }
 
 // every calls f until ctx ends.

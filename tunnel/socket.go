@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -25,7 +27,10 @@ type socketError struct {
 type socketStats struct {
 	txPackets, txBytes, rxPackets, rxBytes    atomic.Uint64
 	txDropped, txTooBig, txErrors, rxOverflow atomic.Uint64
-	last                                      atomic.Pointer[socketError]
+	rxForeign                                 atomic.Uint64
+	// wire counts bytes both ways, with the headers of UDP and IP.
+	wire atomic.Uint64
+	last atomic.Pointer[socketError]
 }
 
 func (s *socketStats) status() SocketStatus {
@@ -33,7 +38,7 @@ func (s *socketStats) status() SocketStatus {
 		TxPackets: s.txPackets.Load(), TxBytes: s.txBytes.Load(),
 		RxPackets: s.rxPackets.Load(), RxBytes: s.rxBytes.Load(),
 		TxDropped: s.txDropped.Load(), TxTooBig: s.txTooBig.Load(), TxErrors: s.txErrors.Load(),
-		RxOverflow: s.rxOverflow.Load(),
+		RxOverflow: s.rxOverflow.Load(), RxForeign: s.rxForeign.Load(), WireBytes: s.wire.Load(),
 	}
 	if e := s.last.Load(); e != nil && time.Since(e.at) < errorShown {
 		st.LastError = e.text
@@ -63,12 +68,15 @@ type sendBatch interface {
 // waits, and both go on when it is back. Only an interface that was removed and
 // made again needs a new socket, since the kernel binds to its index.
 type socket struct {
-	conn  *net.UDPConn
-	port  uint16
-	batch sendBatch
-	stats *socketStats
-	gso   segmenting
-	send  sync.Pool // of *outgoing
+	conn *net.UDPConn
+	port uint16
+	// headers is the length in bytes of the headers of UDP and IP.
+	headers int
+	from    *senders
+	batch   sendBatch
+	stats   *socketStats
+	gso     segmenting
+	send    sync.Pool // of *outgoing
 
 	// The rest is for the one goroutine that receives.
 	in       *inbox
@@ -76,9 +84,33 @@ type socket struct {
 	overflow uint32
 }
 
+// Headers of UDP and IP in bytes (RFC 768, RFC 791, RFC 8200).
+const (
+	headers4 = 8 + 20
+	headers6 = 8 + 40
+)
+
+// senders are whom a carrier's sockets listen to: the addresses of gateways. What
+// comes from elsewhere must not move a path there, as WireGuard would let it.
+// The zero value and nil are everybody.
+type senders struct {
+	all atomic.Pointer[[]netip.AddrPort]
+}
+
+func (s *senders) set(all []netip.AddrPort) { s.all.Store(&all) }
+
+func (s *senders) has(a netip.AddrPort) bool {
+	if s == nil {
+		return true
+	}
+	all := s.all.Load()
+	return all == nil || slices.Contains(*all, netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()))
+}
+
 // socketOptions say how a socket is opened.
 type socketOptions struct {
 	device string // bound to this interface unless empty
+	from   *senders
 	mark   uint32 // SO_MARK unless 0
 	port   uint16 // any if 0
 	// morePorts are a gateway's beside port, with sockets of their own.
@@ -109,13 +141,13 @@ func openSocket(network string, o socketOptions, stats *socketStats) (*socket, e
 	if err != nil {
 		return nil, fmt.Errorf("open %s socket: %w", network, err)
 	}
-	s := &socket{conn: pc.(*net.UDPConn), stats: stats}
+	s := &socket{conn: pc.(*net.UDPConn), stats: stats, from: o.from, headers: headers4}
 	s.port = s.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	s.seen.port = s.port
 	if network == "udp4" {
 		s.batch = ipv4.NewPacketConn(pc)
 	} else {
-		s.batch = ipv6.NewPacketConn(pc)
+		s.batch, s.headers = ipv6.NewPacketConn(pc), headers6
 	}
 	raw, err := s.conn.SyscallConn()
 	if err != nil {

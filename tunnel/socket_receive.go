@@ -125,13 +125,18 @@ func (s *socket) receive(bufs [][]byte, sizes []int, eps []conn.Endpoint, stun f
 			return 0, err
 		}
 	}
-	n, bytes := 0, 0
+	n, bytes, foreign := 0, 0, 0
 	for ; in.at < in.filled && n < len(bufs); in.at, in.off = in.at+1, 0 {
 		data, oob := in.message(in.at)
 		if in.off == 0 {
 			in.meta = parseControl(oob)
 			in.from = s.seen.get(in.arrivalOf(in.at, in.meta))
 			s.noteOverflow(in.meta.overflow)
+			if !s.from.has(in.from.addr) {
+				foreign++
+				bytes += len(data)
+				continue
+			}
 		}
 		segment := len(data)
 		if in.meta.segment > 0 {
@@ -155,6 +160,8 @@ func (s *socket) receive(bufs [][]byte, sizes []int, eps []conn.Endpoint, stun f
 	}
 	s.stats.rxPackets.Add(uint64(n))
 	s.stats.rxBytes.Add(uint64(bytes))
+	s.stats.rxForeign.Add(uint64(foreign))
+	s.stats.wire.Add(uint64(bytes + (n+foreign)*s.headers))
 	return n, nil
 }
 

@@ -168,6 +168,7 @@ func (s *socket) count(bufs [][]byte, err error) {
 		}
 		s.stats.txPackets.Add(n)
 		s.stats.txBytes.Add(uint64(bytes))
+		s.stats.wire.Add(uint64(bytes) + n*uint64(s.headers))
 	case full(err):
 		s.stats.txDropped.Add(n)
 	case errors.Is(err, unix.EMSGSIZE): // an answer rather than an error, where the MTU is searched

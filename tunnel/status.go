@@ -17,6 +17,9 @@ type Status struct {
 	Ready bool `json:"ready"`
 	// ClockBehind is the sum over all paths of what they count under that name.
 	ClockBehind uint64 `json:"clock_behind"`
+	// Restored counts the rules and routes that were put back after another program
+	// had removed them.
+	Restored uint64 `json:"restored"`
 	// Warnings are plain sentences: what is wrong, what it means, what to do.
 	Warnings []string        `json:"warnings,omitempty"`
 	Carriers []CarrierStatus `json:"carriers,omitempty"` // robot only
@@ -26,14 +29,30 @@ type Status struct {
 	In       InCounters      `json:"in"`
 }
 
+// UsageStatus is what a metered carrier has moved.
+type UsageStatus struct {
+	Month string `json:"month"` // such as "2026-11"
+	Used  uint64 `json:"used_bytes"`
+	Cap   uint64 `json:"cap_bytes"`
+}
+
 // CarrierStatus is one uplink of a robot.
 type CarrierStatus struct {
 	Interface string `json:"interface"`
+	Label     string `json:"label,omitempty"`
 	Slot      int    `json:"slot"`
 	Usable    bool   `json:"usable"`
 	// Problem is empty when the carrier is usable.
 	Problem string       `json:"problem,omitempty"`
 	Socket  SocketStatus `json:"socket"`
+	// OwnBytes are those of Socket.WireBytes that are fogplr's own: probes,
+	// handshakes, keepalives and questions to gateways, but not what it adds to
+	// packets of applications. OwnPerDay is what that makes in a day.
+	OwnBytes  uint64 `json:"own_bytes"`
+	OwnPerDay uint64 `json:"own_bytes_per_day"`
+	// Captive says that the network intercepts its users.
+	Captive bool         `json:"captive"`
+	Usage   *UsageStatus `json:"usage,omitempty"` // metered carriers
 }
 
 // SocketStatus counts what a UDP socket did, in datagrams and in bytes of UDP
@@ -52,7 +71,12 @@ type SocketStatus struct {
 	// RxOverflow counts datagrams that the kernel dropped because this program
 	// did not read fast enough.
 	RxOverflow uint64 `json:"rx_overflow"`
-	LastError  string `json:"last_error,omitempty"`
+	// RxForeign counts messages from addresses that are no gateway's, which a
+	// carrier does not look into.
+	RxForeign uint64 `json:"rx_foreign"`
+	// WireBytes are all bytes both ways, with the headers of UDP and IP.
+	WireBytes uint64 `json:"wire_bytes"`
+	LastError string `json:"last_error,omitempty"`
 }
 
 // PeerStatus is the other end: a gateway as a robot sees it, or a robot as a
@@ -76,6 +100,12 @@ type PathStatus struct {
 	// Stage names what fails when the path is not up: "no route", "no reply",
 	// "handshake refused", "address not allowed", or "starting" in the first seconds.
 	Stage string `json:"stage,omitempty"`
+	// Largest is the largest frame in bytes that the path takes, 0 when not known:
+	// larger ones go in parts. Search is how far the search for it is. Robots only.
+	Largest int    `json:"largest,omitempty"`
+	Search  string `json:"search,omitempty"`
+	// IdleProbe is the interval in seconds at which an idle path is probed.
+	IdleProbe float64 `json:"idle_probe_s,omitempty"`
 	// Hint says what Stage means and what to do.
 	Hint  string  `json:"hint,omitempty"`
 	RTTms float64 `json:"rtt_ms,omitempty"` // smoothed; robots only

@@ -60,6 +60,9 @@ type base struct {
 	ctl  *control.Server
 
 	kicks chan struct{} // makes follow look now; has room for one
+	// decorate adds to the tunnel's status, nil for nothing.
+	decorate func(*tunnel.Status)
+
 	mu    sync.Mutex
 	notes []note // for status
 
@@ -229,6 +232,10 @@ func (b *base) status(end endpoint) func() tunnel.Status {
 			s.Warnings = append(s.Warnings, n.sentence)
 		}
 		b.mu.Unlock()
+		if b.decorate != nil {
+			b.decorate(&s)
+		}
+		s.Restored = b.net.Restored()
 		s.Warnings = append(s.Warnings, b.net.Warnings()...)
 		if refused := b.refused.Load(); refused != nil {
 			s.Warnings = append(s.Warnings, *refused)

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,10 +31,7 @@ func Gateway(ctx context.Context, o Options) error {
 	}
 	b.note("key", keyWarning)
 	b.note("robots", cfg.Warning())
-	if len(cfg.ListenPorts) > 1 {
-		b.note("ports", fmt.Sprintf("Only the first listen_port, %d, is in use: this version cannot listen on several.", cfg.ListenPorts[0]))
-	}
-	tc := tunnel.GatewayConfig{Common: b.common(), Key: tunnel.Key(key), ListenPort: cfg.ListenPorts[0], Robots: robotPeers(cfg)}
+	tc := tunnel.GatewayConfig{Common: b.common(), Key: tunnel.Key(key), ListenPort: cfg.ListenPorts[0], MorePorts: cfg.ListenPorts[1:], Robots: robotPeers(cfg)}
 	if tc.Contacts, err = contacts.Load(contactsFile(cfg)); err != nil { // it only costs time
 		o.Log.Warn("Where the robots were last is not known, so after this start they take some seconds to come back.", "err", err)
 	}

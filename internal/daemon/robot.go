@@ -2,18 +2,18 @@ package daemon
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/internal/slots"
+	"github.com/fogplr/fogplr/resolve"
 	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
 )
@@ -36,7 +36,9 @@ func Robot(ctx context.Context, o Options) error {
 		return err
 	}
 	b.note("key", keyWarning)
-	d := &robot{base: b, key: key}
+	d := &robot{base: b, key: key, found: map[place][]netip.AddrPort{}, spent: map[int]string{}, rechosen: make(chan struct{}, 1)}
+	b.decorate = d.decorate
+	d.names = resolve.NewRunner(resolve.Config{Mark: routing.Mark, Found: d.learnt, Log: o.Log})
 	if err := d.start(cfg); err != nil {
 		return b.fail(err)
 	}
@@ -46,7 +48,14 @@ func Robot(ctx context.Context, o Options) error {
 		more:  func(_, _ *config.Robot) []string { return nil },
 		apply: d.apply,
 	}
-	return b.run(ctx, d.tunnel, l.reload, func(ctx context.Context) error { return b.follow(ctx, d.keep) })
+	return b.run(ctx, d.tunnel, l.reload, func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return b.follow(ctx, d.keep) })
+		group.Go(func() error { d.names.Run(ctx); return nil })
+		group.Go(func() error { d.watchPaths(ctx); return nil })
+		group.Go(func() error { return d.meter(ctx) })
+		return group.Wait()
+	})
 }
 
 // robot is the part of a robot's daemon that follows its carriers.
@@ -59,8 +68,15 @@ type robot struct {
 	cfg     *config.Robot
 	book    *slots.Book
 	chooser *carriers.Chooser
-	absent  map[int]string     // why a carrier, by slot, has no interface
-	set     tunnel.RobotConfig // what the tunnel has, with
+	chosen  []carriers.Carrier
+	// interfaces are what the kernel had when they were chosen.
+	interfaces []routing.Interface
+	names      *resolve.Runner
+	found      map[place][]netip.AddrPort // by names
+	spent      map[int]string             // why a metered carrier, by slot, must rest
+	used       map[int]tunnel.UsageStatus // what metered carriers have moved, by slot
+	rechosen   chan struct{}              // tells meter; has room for one
+	set        tunnel.RobotConfig         // what the tunnel has, with
 	// leaving, those at the end of its carriers that are not wanted any more and
 	// go at a time, or as soon as the others reach every gateway.
 	leaving int
@@ -135,103 +151,4 @@ func (d *robot) reconfigure() error {
 	}
 	d.set, d.leaving = set, len(leaving)
 	return nil
-}
-
-func same(a, b tunnel.RobotConfig) bool {
-	return a.Deadline == b.Deadline && slices.Equal(a.Carriers, b.Carriers) &&
-		slices.EqualFunc(a.Gateways, b.Gateways, func(x, y tunnel.GatewayPeer) bool {
-			return x.Name == y.Name && x.Key == y.Key && slices.Equal(x.Addresses, y.Addresses) && slices.Equal(x.Endpoints, y.Endpoints)
-		})
-}
-
-// choose returns what the tunnel is to be.
-func (d *robot) choose(cfg *config.Robot) (tunnel.RobotConfig, error) {
-	set := tunnel.RobotConfig{Common: d.common()}
-	set.Deadline = cfg.Deadline
-	chosen, err := d.chooseCarriers(cfg)
-	if err != nil {
-		return set, err
-	}
-	for _, c := range chosen {
-		carrierKey := keys.CarrierKey(d.key, uint8(c.Slot))
-		set.Carriers = append(set.Carriers, tunnel.Carrier{
-			Interface: c.Interface, Slot: c.Slot, Key: tunnel.Key(carrierKey), Port: keys.CarrierPort(carrierKey.PublicKey()),
-		})
-	}
-	for _, g := range cfg.Gateways {
-		p := tunnel.GatewayPeer{Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey)}
-		for _, e := range g.Endpoints {
-			a, ok := e.AddrPort()
-			if !ok {
-				return set, fmt.Errorf("the endpoint %v of gateway %s is a DNS name, which is not looked up yet: give its address", e, g.Name)
-			}
-			p.Endpoints = append(p.Endpoints, a)
-		}
-		set.Gateways = append(set.Gateways, p)
-	}
-	return set, nil
-}
-
-// chooseCarriers returns what the carriers are now, and keeps their slots.
-func (d *robot) chooseCarriers(cfg *config.Robot) ([]carriers.Carrier, error) {
-	if d.chooser == nil {
-		book, notes, err := slots.Load(cfg.StateDir)
-		if err != nil {
-			return nil, slotsUnread(&cfg.Node, err)
-		}
-		d.note("slots", strings.Join(notes, " "))
-		d.book, d.chooser = book, carriers.New(book)
-	}
-	interfaces, err := d.net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	choice := d.chooser.Choose(cfg, interfaces)
-	d.note("carriers", strings.Join(append(choice.Notes, choice.Missing...), " "))
-	unkept := ""
-	if err := d.book.Save(); err != nil {
-		unkept = slotsUnkept(&cfg.Node, err)
-	}
-	d.note("unkept", unkept)
-	d.absent = map[int]string{}
-	for _, c := range choice.Carriers {
-		if c.Index == 0 {
-			d.absent[c.Slot] = c.Problem
-		}
-	}
-	return choice.Carriers, nil
-}
-
-// keep tells the tunnel what has become of its carriers, and the kernel what they
-// need. It wants to be called again after the time that it returns.
-func (d *robot) keep() (again time.Duration, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	tun := d.setupTUN()
-	var errs []error
-	if err := d.reconfigure(); err != nil {
-		errs = append(errs, err)
-	}
-	var endpoints []netip.Addr
-	for _, g := range d.set.Gateways {
-		for _, e := range g.Endpoints {
-			endpoints = append(endpoints, e.Addr())
-		}
-	}
-	var want []routing.Want
-	for _, c := range d.set.Carriers {
-		if problem := d.absent[c.Slot]; problem != "" {
-			d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Problem: problem})
-			continue
-		}
-		want = append(want, routing.Want{Interface: c.Interface, Slot: c.Slot, Endpoints: endpoints})
-	}
-	uplinks, err := d.net.Apply(want)
-	for _, c := range uplinks {
-		d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached, Problem: c.Problem, Warning: c.Warning})
-	}
-	if d.leaving > 0 {
-		again = leaveEvery
-	}
-	return again, errors.Join(append(errs, tun, err)...)
 }

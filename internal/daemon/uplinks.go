@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/fogplr/fogplr/internal/carriers"
+	"github.com/fogplr/fogplr/routing"
+	"github.com/fogplr/fogplr/tunnel"
+)
+
+// place is where candidates of a gateway hold: one carrier.
+type place struct {
+	slot    int
+	gateway string
+}
+
+// keep tells the tunnel what has become of its carriers, and the kernel what they
+// need. It wants to be called again after the time that it returns.
+func (d *robot) keep() (again time.Duration, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	tun := d.setupTUN()
+	changed := d.reconfigure()
+	d.ask()
+	var want []routing.Want
+	for _, c := range d.set.Carriers {
+		if problem := d.unusable(c.Slot); problem != "" {
+			d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Problem: problem})
+			continue
+		}
+		want = append(want, routing.Want{Interface: c.Interface, Slot: c.Slot, Endpoints: d.endpoints(c.Slot)})
+	}
+	uplinks, err := d.net.Apply(want)
+	for _, c := range uplinks {
+		d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached,
+			Network: d.network(c.Index), Problem: c.Problem, Warning: c.Warning})
+	}
+	if d.leaving > 0 {
+		again = leaveEvery
+	}
+	return again, errors.Join(changed, tun, err)
+}
+
+// unusable says why a carrier is not to be used at all, if that is so.
+func (d *robot) unusable(slot int) string {
+	i := slices.IndexFunc(d.chosen, func(c carriers.Carrier) bool { return c.Slot == slot })
+	if i >= 0 && d.chosen[i].Index == 0 {
+		return d.chosen[i].Problem
+	}
+	return d.spent[slot]
+}
+
+// network returns what tells one network that an interface is in from another:
+// its addresses.
+func (d *robot) network(index int) (all []netip.Prefix) {
+	for _, i := range d.interfaces {
+		if i.Index == index {
+			all = slices.Clone(i.Addresses)
+		}
+	}
+	slices.SortFunc(all, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return all
+}
+
+// learnt takes where a carrier may find a gateway.
+func (d *robot) learnt(slot int, gateway string, candidates []netip.AddrPort) {
+	d.mu.Lock()
+	d.found[place{slot, gateway}] = candidates
+	d.mu.Unlock()
+	d.tunnel.SetEndpoints(slot, gateway, candidates)
+	d.kick()
+}
+
+// failsAfter is how long a path may be without an answer before its gateway's name
+// is looked up again: as long as one that was up may be silent.
+const failsAfter = 3 * time.Second
+
+// watchPaths tells the resolver which paths answer and which do not.
+func (d *robot) watchPaths(ctx context.Context) {
+	for {
+		var again <-chan time.Time
+		for _, p := range d.tunnel.Paths() {
+			switch {
+			case p.Up:
+				d.names.Answers(p.Slot, p.Gateway, p.Endpoint)
+			case time.Since(p.Since) >= failsAfter:
+				d.names.Failing(p.Slot, p.Gateway)
+			default:
+				again = time.After(failsAfter)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		case <-d.tunnel.Changed():
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package tunnel
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/fogplr/fogplr/path"
+)
+
+// settle takes what a path's machine now says of it. The caller holds node.mu.
+func (r *Robot) settle(l *link, now time.Time) {
+	snap := l.machine.Snapshot(now)
+	up := snap.Up
+	l.largest.Store(int32(largestOf(snap)))
+	l.ways.up(up)
+	l.headers.Store(headers4)
+	if l.ways.used.Addr().Is6() {
+		l.headers.Store(headers6)
+	}
+	if up == l.up {
+		return
+	}
+	l.up, l.since = up, now
+	if up {
+		r.cfg.Log.Info("Path up.", "carrier", l.carrier, "gateway", l.peer.name)
+	} else {
+		r.cfg.Log.Warn("Path down.", "carrier", l.carrier, "gateway", l.peer.name, "stage", snap.Name())
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// largestOf returns the largest frame in bytes that a path should get: what was
+// found, or what any path takes while that is not known, 0 for no limit.
+func largestOf(s path.Snapshot) int {
+	if s.Largest == 0 && s.Up && s.Search != path.SearchOff {
+		return path.BaseFrame
+	}
+	return s.Largest
+}
+
+// PathState is what has become of one path.
+type PathState struct {
+	Slot     int
+	Gateway  string
+	Endpoint netip.AddrPort // where the carrier looks for the gateway
+	Up       bool
+	Since    time.Time // when that began
+}
+
+// Paths returns the state of every path whose carrier has a socket.
+func (r *Robot) Paths() (all []PathState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.carriers {
+		for _, l := range c.links {
+			if c.bound != 0 {
+				all = append(all, PathState{c.Slot, l.peer.name, l.ways.used, l.up, l.since})
+			}
+		}
+	}
+	return all
+}
+
+// Moved returns the bytes that the carrier in that slot has moved, both ways, with
+// all headers, since it was configured.
+func (r *Robot) Moved(slot int) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.carriers {
+		if c.Slot == slot {
+			return c.wg.bind.stats.wire.Load()
+		}
+	}
+	return 0
+}
+
+// Changed has a value after a path went up or down.
+func (r *Robot) Changed() <-chan struct{} { return r.changed }
+
+// Status tells how the robot is.
+func (r *Robot) Status() Status {
+	now := time.Now()
+	s := r.status("robot", func(l *link, st *PathStatus) {
+		snap := l.machine.Snapshot(now)
+		st.Up, st.RTTms, st.LastProof = snap.Up, float64(snap.RTT)/float64(time.Millisecond), ago(snap.LastProof, now)
+		if l.ways.used.IsValid() {
+			st.Endpoint = l.ways.used.String()
+		}
+		st.Stage, st.Hint = snap.Name(), snap.Stage.Hint()
+		st.Largest, st.Search = snap.Largest, snap.Search.String()
+		st.IdleProbe = snap.Idle.Seconds()
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.carriers {
+		cs := CarrierStatus{
+			Interface: c.Interface, Label: c.Label, Slot: c.Slot, Usable: c.bound != 0 && c.uplink.Problem == "",
+			Problem: c.uplink.Problem, Socket: c.wg.bind.stats.status(),
+		}
+		// What is counted between the two is on its way: no less than nothing.
+		cs.OwnBytes = cs.Socket.WireBytes - min(cs.Socket.WireBytes, c.applied.Load())
+		if up := now.Sub(c.start); up >= ownRateAfter {
+			cs.OwnPerDay = uint64(float64(cs.OwnBytes) * float64(24*time.Hour) / float64(up))
+		}
+		s.Carriers = append(s.Carriers, cs)
+		if c.uplink.Warning != "" {
+			s.Warnings = append(s.Warnings, c.uplink.Warning)
+		}
+	}
+	s.Ready = len(s.Peers) > 0
+	for i := range s.Peers {
+		up := false
+		for _, p := range s.Peers[i].Paths {
+			up = up || p.Up
+		}
+		s.Ready = s.Ready && up
+	}
+	return s
+}
