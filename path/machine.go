@@ -106,6 +106,7 @@ type Machine struct {
 	keepalive Keepalive
 	moves     uint64 // times that the gateway saw another address
 	sizes     Search
+	told      time.Time // when the probe was sent whose reply last told totals
 	meter     meter
 	throttle  Throttle
 	quality   quality
@@ -299,8 +300,8 @@ func (m *Machine) Reply(id uint32, now time.Time) { m.Answered(Reply{ID: id}, 0,
 // before are ignored. It returns true when Poll should be called now.
 func (m *Machine) Answered(r Reply, size int, now time.Time) (wake bool) {
 	if r.ID&sizeProbeID != 0 {
-		m.sizes.Answer(r.ID, size, now)
-		m.totals(r, now)
+		sent := m.sizes.Answer(r.ID, size, now)
+		m.totals(r, sent, now)
 		return m.up
 	}
 	p := &m.ring[r.ID%ringSize]
@@ -320,7 +321,7 @@ func (m *Machine) Answered(r Reply, size int, now time.Time) (wake bool) {
 	m.lastProof = now
 	m.control = latest(m.control, p.sent)
 	m.formedAt = time.Time{}
-	m.totals(r, now)
+	m.totals(r, p.sent, now)
 	if m.up {
 		m.proof(p, r.Mapping, now)
 		return m.sizes.waiting()

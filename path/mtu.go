@@ -219,11 +219,12 @@ func (s *Search) due(now time.Time, in Signals) time.Time {
 func (s *Search) waiting() bool { return s.out.id != 0 }
 
 // Answer says that an authenticated reply to the probe with that ID came, in a
-// frame of size bytes. Replies to unknown or forgotten probes are ignored.
-func (s *Search) Answer(id uint32, size int, now time.Time) {
+// frame of size bytes, and returns when that probe was sent. Replies to unknown or
+// forgotten probes are ignored.
+func (s *Search) Answer(id uint32, size int, now time.Time) (sent time.Time) {
 	p := s.past[id%sizesRemembered]
 	if p.id != id || id == 0 || !s.on {
-		return
+		return sent
 	}
 	s.past[id%sizesRemembered].id = 0
 	if s.out.id == id {
@@ -232,16 +233,16 @@ func (s *Search) Answer(id uint32, size int, now time.Time) {
 	if size < p.size {
 		if size < min(p.size, s.base()) { // it does not know what was asked
 			s.Stop()
-			return
+			return p.sent
 		}
 		s.ceiling, p.size = size, size // more it never sends
 	}
-	if p.size < s.best {
-		return
+	if p.size >= s.best {
+		s.best, s.limit = p.size, p.size
+		s.found, s.unanswered = now, 0
+		s.baseLost = s.baseLost && s.best < s.base()
 	}
-	s.best, s.limit = p.size, p.size
-	s.found, s.unanswered = now, 0
-	s.baseLost = s.baseLost && s.best < s.base()
+	return p.sent
 }
 
 // base is BaseFrame, unless no node sends as much.

@@ -13,11 +13,13 @@ func (m *Machine) Arrived(received, expected uint32, now time.Time) {
 	m.quality.in.total(received, expected, m.sizes.lost, now)
 }
 
-// totals takes what a reply says of the frames that arrived at the gateway.
-func (m *Machine) totals(r Reply, now time.Time) {
-	if r.Expected == 0 {
+// totals takes what the reply to a probe sent at that time says of the frames that
+// arrived at the gateway. What was overtaken is old.
+func (m *Machine) totals(r Reply, sent, now time.Time) {
+	if r.Expected == 0 || sent.Before(m.told) {
 		return
 	}
+	m.told = sent
 	m.quality.out.total(r.Received, r.Expected, m.sizes.lost, now)
 	l, ok := m.meter.load(r, m.sizes.lost, now)
 	if !ok {
