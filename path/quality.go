@@ -37,12 +37,13 @@ func (c *course) total(received, expected, excused uint32, now time.Time) {
 // window returns the share lost and the frames expected over the last ten seconds.
 func (c *course) window(now time.Time) (w sample) {
 	var oldest mark
-	for _, m := range c.marks {
-		if !m.at.IsZero() && now.Sub(m.at) <= lossBuckets*lossBucket && (oldest.at.IsZero() || m.at.Before(oldest.at)) {
-			oldest = m
+	for i := range c.marks {
+		oldest = c.marks[(c.pos+1+i)%lossBuckets]
+		if !oldest.at.IsZero() && now.Sub(oldest.at) <= lossBuckets*lossBucket {
+			break
 		}
 	}
-	if oldest.at.IsZero() {
+	if oldest.at.IsZero() || now.Sub(oldest.at) > lossBuckets*lossBucket {
 		return sample{}
 	}
 	expected := float64(c.now.expected - oldest.expected)

@@ -119,7 +119,7 @@ func TestLossIsNamed(t *testing.T) {
 		w.lossUp, w.lossDown = c.out, c.in
 		w.run(15 * sec)
 		wrong, all := 0, 0
-		for range 300 {
+		for range 150 {
 			w.run(sec)
 			s := w.snapshot()
 			if !s.Up { // half of everything can do that
