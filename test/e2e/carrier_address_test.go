@@ -155,7 +155,7 @@ func TestDDSSeesNoNewAddress(t *testing.T) {
 func ddsReaddressed(t testing.TB) {
 	w := build(t, options{Options: lab.Options{IPv6: true, Carriers: []lab.CarrierOptions{near20, near20}}})
 	r, west, east := w.robots[0], w.gateways[0], w.gateways[1]
-	reachBy6(t, r, east)
+	reachBy(t, r, east, east.lab.Address6)
 	w.startAll(t)
 	must(t, r.WaitUp(t.Context()))
 	for _, m := range []int{r.Pid(), west.Pid(), east.Pid()} {

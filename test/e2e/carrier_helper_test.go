@@ -27,7 +27,7 @@ import (
 const busy = 4 * time.Second
 
 // trust is how long a path may stay silent before it is down, idleInterval how
-// often it is probed without traffic, at least.
+// often it is probed without traffic at least.
 var trust, idleInterval = path.DefaultConfig().Trust, path.DefaultConfig().MaxIdle
 
 // near20 is a link with a round trip of 20 ms.
@@ -209,11 +209,14 @@ func kernelAddresses(t testing.TB, n *lab.Node, iface string) []string {
 	return slices.Sorted(slices.Values(strings.Fields(output(t, n, "ip", "-br", "addr", "show", "dev", iface))[2:]))
 }
 
-// reachBy6 has a robot that is not started yet reach a gateway by IPv6.
-func reachBy6(t testing.TB, r *robot, g *gateway) {
+// reachBy has a robot that is not started yet reach a gateway at those addresses.
+func reachBy(t testing.TB, r *robot, g *gateway, addresses ...netip.Addr) {
 	t.Helper()
-	edit(t, r.Member, strconv.Quote(netip.AddrPortFrom(g.lab.Address, wgPort).String()),
-		strconv.Quote(netip.AddrPortFrom(g.lab.Address6, wgPort).String()))
+	var quoted []string
+	for _, a := range addresses {
+		quoted = append(quoted, strconv.Quote(netip.AddrPortFrom(a, wgPort).String()))
+	}
+	edit(t, r.Member, strconv.Quote(netip.AddrPortFrom(g.lab.Address, wgPort).String()), "["+strings.Join(quoted, ", ")+"]")
 }
 
 // other is another address of the same subnet.
