@@ -8,8 +8,9 @@ import (
 
 // candidates are the addresses at which a carrier may find a gateway, and which of
 // them its path uses. As in RFC 8305 all are asked at once, and the first one in
-// order gets a head start. Only a search changes the one in use: a path that is
-// up stays where it is. The caller holds node.mu.
+// order gets a head start. A path that is up stays where it is, unless it is bad
+// there for long: some networks treat one port or one family worse than another.
+// The caller holds node.mu.
 type candidates struct {
 	configured []netip.AddrPort // what they were at first
 	all        []candidate      // in order of preference
@@ -18,12 +19,19 @@ type candidates struct {
 	searching bool
 	asked     time.Time // when the first requests went out, zero before
 	tries     int       // handshakes at the one in use
+
+	badSince time.Time // the path is up and bad, zero if it is not
+	// moved is when a path that was up moved here from shunned, which is not
+	// listened to any more: what is on its way from there would draw it back.
+	moved   time.Time
+	shunned netip.AddrPort
 }
 
 type candidate struct {
 	at       netip.AddrPort
-	reached  bool // the carrier has a route to it
-	answered bool // in this search
+	reached  bool      // the carrier has a route to it
+	answered bool      // in this search
+	bad      time.Time // when a path was last moved away from it, or had to come back
 }
 
 // set replaces the candidates. The one in use goes on being used while the path
@@ -60,6 +68,7 @@ func (c *candidates) up(up bool) {
 	}
 	c.searching = !up
 	c.asked, c.tries = time.Time{}, 0
+	c.badSince, c.moved, c.shunned = time.Time{}, time.Time{}, netip.AddrPort{}
 	for i := range c.all {
 		c.all[i].answered = false
 	}
@@ -111,6 +120,70 @@ func (c *candidates) choose(now time.Time) (turned bool, next time.Time) {
 		return false, ends
 	}
 	return c.turn(slices.IndexFunc(c.all, func(x candidate) bool { return x.reached && x.answered })), time.Time{}
+}
+
+// better moves a path that is up to another candidate when it has been bad for
+// long, and back when no proof came there; proof is when the last one did. to is
+// valid if it is to send there from now on. It wants to be asked again at next,
+// unless that is zero.
+func (c *candidates) better(bad bool, proof, now time.Time) (to netip.AddrPort, next time.Time) {
+	if !c.moved.IsZero() {
+		ends := c.moved.Add(moveTrial)
+		switch {
+		case proof.After(c.moved.Add(moveSettles)):
+			c.moved = time.Time{}
+		case now.Before(ends):
+			return to, ends
+		default:
+			return c.move(c.shunned, now), time.Time{}
+		}
+	}
+	switch {
+	case !bad:
+		c.badSince = time.Time{}
+		return to, next
+	case c.badSince.IsZero():
+		c.badSince = now
+	}
+	if due := c.badSince.Add(badFor); now.Before(due) {
+		return to, due
+	}
+	i := slices.IndexFunc(c.all, func(x candidate) bool { return x.at == c.used })
+	j := c.after(max(i, 0), func(x candidate) bool {
+		return x.reached && x.at != c.used && (x.bad.IsZero() || now.Sub(x.bad) >= badRemembered)
+	})
+	if i < 0 || j < 0 {
+		return to, next
+	}
+	to = c.move(c.all[j].at, now)
+	return to, now.Add(moveTrial)
+}
+
+// move leaves the candidate in use for another one. Moving back is for good.
+func (c *candidates) move(to netip.AddrPort, now time.Time) netip.AddrPort {
+	for i := range c.all {
+		if c.all[i].at == c.used {
+			c.all[i].bad = now
+		}
+	}
+	back := to == c.shunned
+	c.used, c.shunned = to, c.used
+	c.badSince, c.moved = time.Time{}, now
+	if back {
+		c.moved = time.Time{}
+	}
+	return to
+}
+
+// listen returns the addresses to listen to.
+func (c *candidates) listen() (all []netip.AddrPort) {
+	all = append(all, c.used)
+	for _, x := range c.all {
+		if x.at != c.shunned {
+			all = append(all, x.at)
+		}
+	}
+	return all
 }
 
 // after returns the first candidate behind i, in a circle, for which ok is true,

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -61,5 +62,50 @@ func TestCandidates(t *testing.T) {
 	c.set(many, both)
 	if len(c.all) != maxCandidates || c.answer(many[19]) || !c.answer(many[0]) {
 		t.Errorf("%d candidates of 20, want %d", len(c.all), maxCandidates)
+	}
+}
+
+// A path that is up and bad for long moves to another candidate, stays where a
+// proof comes, goes back where none does, and does not turn in circles.
+func TestBadPathsMove(t *testing.T) {
+	a, b := netip.MustParseAddrPort("192.0.2.1:443"), netip.MustParseAddrPort("192.0.2.1:51820")
+	both := map[netip.Addr]bool{a.Addr(): true}
+	start := time.Now()
+	var none netip.AddrPort
+	for name, steps := range map[string][]struct {
+		at    float64 // seconds
+		bad   bool
+		proof float64 // when the last one was
+		to    netip.AddrPort
+		used  netip.AddrPort
+	}{
+		"a good path stays":         {{0, false, 0, none, a}, {60, false, 60, none, a}},
+		"bad for a while":           {{0, true, 0, none, a}, {9, true, 9, none, a}, {9.5, false, 9, none, a}, {15, true, 15, none, a}, {24, true, 24, none, a}},
+		"better there":              {{0, true, 0, none, a}, {10, true, 10, b, b}, {10.2, true, 10.1, none, b}, {12, false, 12, none, b}, {60, false, 60, none, b}},
+		"nothing there":             {{0, true, 0, none, a}, {10, true, 10, b, b}, {11, true, 10.04, none, b}, {12, true, 10.04, a, a}, {30, true, 30, none, a}, {60, true, 60, none, a}},
+		"as bad there":              {{0, true, 0, none, a}, {10, true, 10, b, b}, {10.2, true, 10.1, none, b}, {30, true, 30, none, b}, {500, true, 500, none, b}},
+		"and worse after some time": {{0, true, 0, none, a}, {10, true, 10, b, b}, {10.2, true, 10.1, none, b}, {10.3, false, 10.1, none, b}, {900, true, 900, none, b}, {910, true, 910, a, a}},
+	} {
+		c := candidates{searching: true}
+		c.set([]netip.AddrPort{a, b}, both)
+		c.choose(start)
+		c.up(true)
+		for i, s := range steps {
+			at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+			to, next := c.better(s.bad, at(s.proof), at(s.at))
+			if to != s.to || c.used != s.used {
+				t.Errorf("%s, step %d: to %v, in use %v, want %v and %v", name, i, to, c.used, s.to, s.used)
+			}
+			if !next.IsZero() && !next.After(at(s.at)) {
+				t.Errorf("%s, step %d: wants to be asked again in the past", name, i)
+			}
+			if listened := c.listen(); c.used == b && slices.Contains(listened, a) {
+				t.Errorf("%s, step %d: what comes from %v would draw the path back", name, i, a)
+			}
+		}
+		c.up(false)
+		if !slices.Contains(c.listen(), a) || !slices.Contains(c.listen(), b) {
+			t.Errorf("%s: a search listens to %v alone", name, c.listen())
+		}
 	}
 }

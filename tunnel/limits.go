@@ -130,6 +130,15 @@ const (
 	// upkeepInterval is how often counters are rolled and latent errors judged.
 	upkeepInterval = 250 * time.Millisecond
 
+	// badFor is how long a path must be bad before it tries another address of its
+	// gateway, and badRemembered how long one that was left is not tried again.
+	badFor        = 10 * time.Second
+	badRemembered = 10 * time.Minute
+	// moveTrial is how long a proof may take after a move: as a suspected path is
+	// given, and some round trips. What was read from the socket before the move
+	// arrives within moveSettles.
+	moveTrial   = 2 * time.Second
+	moveSettles = 50 * time.Millisecond
 	// leastReassembled is the size in bytes up to which packets are put together
 	// from parts whatever this node's own MTU is: peers may have a larger one.
 	leastReassembled = 1500

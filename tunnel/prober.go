@@ -68,6 +68,7 @@ type deed struct {
 	largest  int
 	// to is where a handshake goes, not valid if to where the peer last was.
 	to     netip.AddrPort
+	move   netip.AddrPort   // where the path goes on, if valid
 	turned bool             // to is another address than before: a handshake at once
 	ask    []netip.AddrPort // where STUN requests go
 	hello  []byte           // asks the gateway for a handshake
@@ -98,6 +99,9 @@ func (r *Robot) poll(l *link) deed {
 		l.caller.Handshake(now)
 	}
 	called := r.pollCaller(l, &do)
+	if up {
+		r.improve(l, &do)
+	}
 	if up || called {
 		return do
 	}
@@ -111,6 +115,25 @@ func (r *Robot) poll(l *link) deed {
 	do.turned = turned
 	do.to = l.ways.used
 	return do
+}
+
+// improve moves a path that is up but bad to another address of its gateway.
+func (r *Robot) improve(l *link, do *deed) {
+	if len(l.ways.all) < 2 {
+		return
+	}
+	snap := l.machine.Snapshot(do.now)
+	to, again := l.ways.better(snap.Stage != path.StageUp, snap.LastProof, do.now)
+	if !again.IsZero() && again.Before(do.next) {
+		do.next = again
+	}
+	if !to.IsValid() {
+		return
+	}
+	do.move = to
+	l.machine.Kick(do.now)
+	do.next = do.now // to be asked for the probe
+	r.cfg.Log.Info("The path tries another address of its gateway.", "carrier", l.carrier, "gateway", l.peer.name, "endpoint", to, "stage", snap.Name())
 }
 
 // pollCaller asks whether to ask the gateway for a handshake. It reports whether
@@ -135,6 +158,12 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 	}
 	if do.Handshake || do.turned {
 		c.wg.handshake(l.key, do.to, do.Expire || do.turned)
+	}
+	if do.move.IsValid() {
+		r.mu.Lock()
+		c.listen()
+		r.mu.Unlock()
+		c.wg.move(l.key, do.move)
 	}
 	if do.Probe {
 		m := make([]byte, max(path.ProbeLen, do.Size-replicate.TagLen))

@@ -226,10 +226,7 @@ func (c *carrier) routeLink(l *link, now time.Time) {
 func (c *carrier) listen() {
 	var all []netip.AddrPort
 	for _, l := range c.links {
-		all = append(all, l.ways.used)
-		for _, x := range l.ways.all {
-			all = append(all, x.at)
-		}
+		all = append(all, l.ways.listen()...)
 	}
 	c.wg.bind.options.from.set(all)
 }

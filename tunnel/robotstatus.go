@@ -21,6 +21,11 @@ func (r *Robot) settle(l *link, now time.Time) {
 		return
 	}
 	l.up, l.since = up, now
+	for _, c := range r.carriers {
+		if c.Slot == l.slot {
+			c.listen()
+		}
+	}
 	if up {
 		r.cfg.Log.Info("Path up.", "carrier", l.carrier, "gateway", l.peer.name)
 	} else {

@@ -158,6 +158,13 @@ func (w *wireguard) sessions() map[Key]wgSession {
 	return all
 }
 
+// move has what is sent to the peer go to another of its addresses; its keys stay.
+func (w *wireguard) move(key Key, to netip.AddrPort) {
+	if p := w.dev.LookupPeer(device.NoisePublicKey(key)); p != nil {
+		p.SetEndpointFromPacket(newEndpoint(to))
+	}
+}
+
 // handshake starts one with the peer, at the address that it last sent from unless
 // to is valid: whoever delivers a copy of a packet of its from elsewhere sets that
 // address. With expire, the keys in use are given up first, which also lifts
