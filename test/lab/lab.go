@@ -25,6 +25,7 @@ type Lab struct {
 	links    map[*Link]struct{}
 	commands []*Cmd
 	captures []*Capture
+	servers  []*Nameserver
 	logs     int
 }
 
@@ -96,6 +97,9 @@ func (l *Lab) Close() error {
 	ending.Wait()
 	for _, c := range l.captures {
 		errs = append(errs, c.Stop())
+	}
+	for _, s := range l.servers {
+		errs = append(errs, s.close())
 	}
 	for _, n := range l.nodes {
 		errs = append(errs, killInside(n.path))

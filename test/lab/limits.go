@@ -46,6 +46,8 @@ const (
 	// maxMessage is the size of the buffer for a control message, in bytes: the
 	// longest, a reply with all counters, takes about 1 kB.
 	maxMessage = 1 << 14
+	// taygaPatience is how long a translator may take to make its device.
+	taygaPatience = 5 * time.Second
 	// stopGrace is how long a program may take to end after SIGTERM when a
 	// laboratory is closed.
 	stopGrace = 2 * time.Second
