@@ -210,7 +210,7 @@ func (g *Gateway) Status() Status {
 	sessions := g.wg.sessions()
 	s := g.status("gateway", func(l *link, st *PathStatus) {
 		st.Up, st.LastProof = l.hearing.Live(now), ago(l.hearing.Last(), now)
-		st.Endpoint = sessions[l.key].endpoint
+		st.Endpoint, st.Largest = sessions[l.key].endpoint, int(l.largest.Load())
 		switch {
 		case st.Up:
 		case l.peer.wrongAddress:

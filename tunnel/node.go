@@ -180,7 +180,7 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 	now := time.Now()
 	s := Status{
 		Role: role, Name: n.cfg.Name, Version: n.cfg.Version, Uptime: now.Sub(n.start).Seconds(),
-		Interface: n.cfg.Interface, MTU: n.cfg.MTU, Out: n.out.counters(), Peers: []PeerStatus{},
+		Interface: n.cfg.Interface, MTU: n.cfg.MTU, OnCarrier: onCarrier(n.cfg.frameMTU()), Out: n.out.counters(), Peers: []PeerStatus{},
 	}
 	for _, a := range n.cfg.Addresses {
 		s.Addresses = append(s.Addresses, a.String())
@@ -214,8 +214,13 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 				LatentErrors: p.latent.Errors(l.slot), Latent: p.latent.Latent().Has(l.slot),
 			}
 			st.ClockBehind = l.clockBehind
+			st.Parts, st.TxParts = l.partsFor(n.cfg.MTU, n.cfg.frameMTU()), l.txParts.Load()
+			if l.parts != nil {
+				st.RxParts = l.parts.Counters()
+			}
 			s.ClockBehind += l.clockBehind
 			describe(l, &st)
+			st.LargestPacket = packetBytes(st.Largest, n.cfg.frameMTU(), st.Endpoint)
 			ps.Paths = append(ps.Paths, st)
 		}
 		s.Peers = append(s.Peers, ps)

@@ -52,7 +52,7 @@ type link struct {
 
 	txSeq replicate.Seq // the queue's reader only
 
-	txFrames, txDropped atomic.Uint64
+	txFrames, txParts, txDropped atomic.Uint64
 	// applied counts the bytes on the carrier, both ways, that packets of
 	// applications took up, with all headers; links of one carrier share it. Robot
 	// only. headers are those of UDP and IP.
@@ -103,6 +103,21 @@ func (l *link) carried(size, largest int) {
 	if l.applied != nil {
 		l.applied.Add(uint64(path.Padded(size, largest) + device.MessageTransportSize + int(l.headers.Load())))
 	}
+}
+
+// partsFor returns in how many frames a packet of size bytes goes by l, 0 for not at
+// all. most is the largest frame that this node sends, in bytes. A path that takes
+// less than any should is filtered, so it gets only what it takes as a whole.
+func (l *link) partsFor(size, most int) int {
+	largest := most
+	if found := int(l.largest.Load()); found > 0 {
+		largest = min(largest, found)
+	}
+	n := replicate.PartsFor(size, largest)
+	if n > 1 && largest < path.BaseFrame {
+		return 0
+	}
+	return n
 }
 
 // paths yields the peer's links in the order of their slots.

@@ -193,6 +193,7 @@ func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) (size int, mo
 	} else {
 		typ = replicate.Part
 		size = replicate.TagLen + replicate.PutPart(buf[replicate.TagLen:], payload, q.part, q.parts)
+		l.txParts.Add(1)
 	}
 	l.txSeq++
 	replicate.PutTag(buf[:size], &replicate.Tag{
@@ -208,14 +209,13 @@ func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) (size int, mo
 
 // partsFor returns in how many frames it goes by l, 0 for not at all.
 func (q *queue) partsFor(it *item, l *link) int {
-	largest := q.frame
-	if found := int(l.largest.Load()); found > 0 && it.typ == replicate.Data {
-		largest = min(largest, found)
-	}
-	if replicate.TagLen+it.len > q.frame {
+	switch {
+	case replicate.TagLen+it.len > q.frame:
 		return 0
+	case it.typ != replicate.Data:
+		return 1
 	}
-	return replicate.PartsFor(it.len, largest)
+	return l.partsFor(it.len, q.frame)
 }
 
 // setMaxAge changes how long batches may wait.

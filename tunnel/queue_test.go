@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/replicate"
 )
 
@@ -175,7 +176,7 @@ func TestQueuesAgainstAList(t *testing.T) {
 		whole := map[replicate.Address]*replicate.Reassembler{}
 		for _, p := range peers {
 			for l := range p.paths() {
-				l.largest.Store(rapid.SampledFrom([]int32{0, 60, 100}).Draw(t, "largest"))
+				l.largest.Store(rapid.SampledFrom([]int32{0, 60, 496, 700}).Draw(t, "largest"))
 				whole[l.remote] = replicate.NewReassembler(1280)
 			}
 		}
@@ -187,12 +188,12 @@ func TestQueuesAgainstAList(t *testing.T) {
 		var want [2][]frame
 		seq := replicate.Seq(0)
 		for range rapid.IntRange(1, 20).Draw(t, "batches") {
-			b := pool.get(16<<10, time.Now())
+			b := pool.get(80<<10, time.Now())
 			for range rapid.IntRange(0, 40).Draw(t, "items") {
 				seq++
 				p := rapid.SampledFrom(peers).Draw(t, "peer")
 				slots := uint8(rapid.IntRange(0, 7).Draw(t, "slots"))
-				payload := rapid.SliceOfN(rapid.Byte(), 20, 150).Draw(t, "payload")
+				payload := rapid.SliceOfN(rapid.Byte(), 20, 1280).Draw(t, "payload")
 				b.items = append(b.items, item{peer: p, off: b.add(payload), len: len(payload), seq: seq, typ: replicate.Data, slots: slots})
 				for i, q := range queues {
 					for slot := range 3 {
@@ -237,6 +238,41 @@ func TestQueuesAgainstAList(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A packet goes whole where it can, in parts where any path should take those, and
+// not at all by a path that drops what any should take.
+func TestPartsFor(t *testing.T) {
+	l := testPeer(9, 0).links[0].Load()
+	for _, c := range []struct{ largest, size, want int }{
+		{0, 1280, 1}, {1308, 1280, 1}, // not known, or all that there is
+		{1300, 1280, 2}, {1300, 1272, 1}, {1056, 1280, 2}, {704, 1280, 2}, {656, 1280, 3},
+		{path.BaseFrame, 1280, 3}, {path.BaseFrame, 468, 1}, {path.BaseFrame, 469, 2},
+		{480, 1280, 0}, {480, 452, 1}, {256, 800, 0}, {256, 228, 1}, {48, 20, 1}, {48, 21, 0},
+	} {
+		l.largest.Store(int32(c.largest))
+		if got := l.partsFor(c.size, 1308); got != c.want {
+			t.Errorf("%d bytes where frames of %d pass: %d parts, want %d", c.size, c.largest, got, c.want)
+		}
+	}
+}
+
+// The headers are those that docs/ARCHITECTURE.md tells, and add up.
+func TestOnCarrier(t *testing.T) {
+	for _, mtu := range []int{1280, 1412, 9000} {
+		s := onCarrier(mtu + replicate.TagLen)
+		if sum := mtu + s.Tag + s.WireGuard + s.UDP; s.LargestIPv4 != sum+s.IPv4 || s.LargestIPv6 != sum+s.IPv6 {
+			t.Errorf("MTU %d: %+v", mtu, s)
+		}
+	}
+	if s := onCarrier(1308); s.LargestIPv4 != 1368 || s.LargestIPv6 != 1388 {
+		t.Errorf("%+v", s)
+	}
+	for to, want := range map[string]int{"198.51.100.10:51820": 1116, "[::ffff:198.51.100.10]:51820": 1116, "[2001:db8::1]:51820": 1136, "": 0} {
+		if got := packetBytes(1056, 1308, to); got != want {
+			t.Errorf("to %q: %d, want %d", to, got, want)
+		}
+	}
 }
 
 // The way out must not allocate per packet once its batches are there.

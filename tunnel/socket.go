@@ -86,8 +86,10 @@ type socket struct {
 
 // Headers of UDP and IP in bytes (RFC 768, RFC 791, RFC 8200).
 const (
-	headers4 = 8 + 20
-	headers6 = 8 + 40
+	udpHeader, ipv4Header, ipv6Header = 8, 20, 40
+
+	headers4 = udpHeader + ipv4Header
+	headers6 = udpHeader + ipv6Header
 )
 
 // senders are whom a carrier's sockets listen to: the addresses of gateways. What

@@ -1,6 +1,13 @@
 package tunnel
 
-import "github.com/fogplr/fogplr/replicate"
+import (
+	"net/netip"
+
+	"golang.zx2c4.com/wireguard/device"
+
+	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/replicate"
+)
 
 // Status is what a node tells about itself; `fogplr status --json` prints it as
 // it stands. Times are in seconds unless the name says otherwise.
@@ -12,6 +19,8 @@ type Status struct {
 	Interface string   `json:"interface"`
 	Addresses []string `json:"addresses"`
 	MTU       int      `json:"mtu"`
+	// OnCarrier says what a packet of MTU bytes becomes on a carrier.
+	OnCarrier SizeStatus `json:"on_carrier"`
 	// Ready is true when the node can do its work: a robot with a path up to
 	// every gateway, a gateway with its socket open.
 	Ready bool `json:"ready"`
@@ -27,6 +36,18 @@ type Status struct {
 	Peers    []PeerStatus    `json:"peers"`
 	Out      OutCounters     `json:"out"`
 	In       InCounters      `json:"in"`
+}
+
+// SizeStatus has the headers that surround a packet of the overlay on a carrier, in
+// bytes, and how large the largest one is with all of them.
+type SizeStatus struct {
+	Tag         int `json:"tag"`       // fogplr's own
+	WireGuard   int `json:"wireguard"` // header and authentication tag
+	UDP         int `json:"udp"`
+	IPv4        int `json:"ipv4"`
+	IPv6        int `json:"ipv6"`
+	LargestIPv4 int `json:"largest_ipv4"`
+	LargestIPv6 int `json:"largest_ipv6"`
 }
 
 // UsageStatus is what a metered carrier has moved.
@@ -100,10 +121,19 @@ type PathStatus struct {
 	// Stage names what fails when the path is not up: "no route", "no reply",
 	// "handshake refused", "address not allowed", or "starting" in the first seconds.
 	Stage string `json:"stage,omitempty"`
-	// Largest is the largest frame in bytes that the path takes, 0 when not known:
-	// larger ones go in parts. Search is how far the search for it is. Robots only.
-	Largest int    `json:"largest,omitempty"`
-	Search  string `json:"search,omitempty"`
+	// Largest is the largest frame in bytes that the path takes, of those that are
+	// ever sent, 0 when not known. LargestPacket is what it becomes on the carrier,
+	// with all headers. Search is how far the search for it is; robots only.
+	Largest       int    `json:"largest,omitempty"`
+	LargestPacket int    `json:"largest_packet,omitempty"`
+	Search        string `json:"search,omitempty"`
+	// Parts is in how many parts a packet of the TUN device's MTU goes by this path:
+	// 1 for as a whole, 0 for not at all.
+	Parts int `json:"parts"`
+	// TxParts counts frames with a part of a packet, RxParts what became of those
+	// that came.
+	TxParts uint64                 `json:"tx_parts"`
+	RxParts replicate.PartCounters `json:"rx_parts"`
 	// IdleProbe is the interval in seconds at which an idle path is probed.
 	IdleProbe float64 `json:"idle_probe_s,omitempty"`
 	// Hint says what Stage means and what to do.
@@ -125,6 +155,24 @@ type PathStatus struct {
 	// ClockBehind counts the handshakes that the gateway started, since it refused
 	// the robot's: their time stamps were not later than earlier ones.
 	ClockBehind uint64 `json:"clock_behind"`
+}
+
+// onCarrier adds up the headers of the largest frame, which is not padded.
+func onCarrier(largest int) SizeStatus {
+	return SizeStatus{
+		Tag: replicate.TagLen, WireGuard: device.MessageTransportSize, UDP: udpHeader, IPv4: ipv4Header, IPv6: ipv6Header,
+		LargestIPv4: path.CarrierBytes(largest, largest, false), LargestIPv6: path.CarrierBytes(largest, largest, true),
+	}
+}
+
+// packetBytes returns the size of the IP packet that takes a frame of frame bytes
+// to an endpoint, 0 when either is not known. largest is as in path.CarrierBytes.
+func packetBytes(frame, largest int, endpoint string) int {
+	to, err := netip.ParseAddrPort(endpoint)
+	if frame == 0 || err != nil {
+		return 0
+	}
+	return path.CarrierBytes(frame, largest, to.Addr().Unmap().Is6())
 }
 
 // OutCounters count inner packets read from the TUN device.

@@ -24,10 +24,15 @@ import (
 	"github.com/fogplr/fogplr/tunnel"
 )
 
+// headers are those of a packet of mtu bytes.
+func headers(mtu int) tunnel.SizeStatus {
+	return tunnel.SizeStatus{Tag: 28, WireGuard: 32, UDP: 8, IPv4: 20, IPv6: 40, LargestIPv4: mtu + 88, LargestIPv6: mtu + 108}
+}
+
 func robotStatus() tunnel.Status {
 	return tunnel.Status{
 		Role: "robot", Name: "stretch", Version: "v0.1.0", Uptime: 93784, Interface: "plr0",
-		Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, MTU: 1280, Ready: false,
+		Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, MTU: 1280, OnCarrier: headers(1280), Ready: false,
 		Warnings: []string{"rp_filter on wlan0 is strict, so replies may be dropped: run `sysctl net.ipv4.conf.wlan0.rp_filter=2`."},
 		Carriers: []tunnel.CarrierStatus{
 			{Interface: "wwan0", Slot: 0, Usable: true, Socket: tunnel.SocketStatus{TxBytes: 123456789, RxBytes: 999949, TxDropped: 3}},
@@ -39,8 +44,8 @@ func robotStatus() tunnel.Status {
 				Name: "west", Addresses: []string{"10.77.0.11"},
 				Elimination: replicate.Counters{Passed: 1234, Discarded: 1200, OutOfOrder: 5, Rogue: 1, Lost: 2, Resets: 1},
 				Paths: []tunnel.PathStatus{
-					{Carrier: "wwan0", Slot: 0, Endpoint: "198.51.100.10:51820", Up: true, Carries: true, RTTms: 48.25, LossIn: 0.0123, LossOut: 0, LastProof: 0.1, TxFrames: 1300, RxFrames: 1299},
-					{Carrier: "wlan0", Slot: 1, Endpoint: "198.51.100.10:51820", Up: true, RTTms: 8.04, LossIn: 0, LossOut: -1, LastProof: 0.1, TxFrames: 1300, RxFrames: 1135, TxDropped: 7, LatentErrors: 2, Latent: true},
+					{Carrier: "wwan0", Slot: 0, Endpoint: "198.51.100.10:51820", Up: true, Carries: true, RTTms: 48.25, LossIn: 0.0123, LossOut: 0, LastProof: 0.1, TxFrames: 1300, RxFrames: 1299, Largest: 1308, LargestPacket: 1368, Parts: 1},
+					{Carrier: "wlan0", Slot: 1, Endpoint: "198.51.100.10:51820", Up: true, RTTms: 8.04, LossIn: 0, LossOut: -1, LastProof: 0.1, TxFrames: 1300, RxFrames: 1135, TxDropped: 7, LatentErrors: 2, Latent: true, Largest: 1056, LargestPacket: 1116, Parts: 2},
 					{Carrier: "eth0", Slot: 2, LossIn: -1, LossOut: -1, LastProof: -1, Stage: "no route", Hint: "No route leads to 198.51.100.10 through eth0: connect it."},
 				},
 			},
@@ -60,11 +65,11 @@ func robotStatus() tunnel.Status {
 
 func gatewayStatus() tunnel.Status {
 	s := tunnel.Status{
-		Role: "gateway", Name: "west\x1b[31m", Version: "v0.1.0", Uptime: 4.25, Interface: "plr0", Addresses: []string{"10.77.0.11/16"}, MTU: 1280, Ready: true,
+		Role: "gateway", Name: "west\x1b[31m", Version: "v0.1.0", Uptime: 4.25, Interface: "plr0", Addresses: []string{"10.77.0.11/16"}, MTU: 1280, OnCarrier: headers(1280), Ready: true,
 		Socket: &tunnel.SocketStatus{TxBytes: 5_000_000_000, RxBytes: 1, RxOverflow: 9},
 		Peers: []tunnel.PeerStatus{{
 			Name: "stretch", Addresses: []string{"10.77.0.2"}, Elimination: replicate.Counters{Passed: 10, Discarded: 9},
-			Paths: []tunnel.PathStatus{{Carrier: "slot 0", Endpoint: "192.0.2.7:40000", Up: true, Carries: true, LossIn: 0.5, LossOut: 1, LastProof: 0.2, TxFrames: 3, RxFrames: 4}},
+			Paths: []tunnel.PathStatus{{Carrier: "slot 0", Endpoint: "192.0.2.7:40000", Up: true, Carries: true, LossIn: 0.5, LossOut: 1, LastProof: 0.2, TxFrames: 3, RxFrames: 4, Largest: 1040, LargestPacket: 1120, Parts: 2}},
 		}},
 	}
 	for slot := 1; slot < 8; slot++ {
@@ -77,7 +82,7 @@ func gatewayStatus() tunnel.Status {
 // paths.
 func wideStatus() tunnel.Status {
 	s := tunnel.Status{
-		Role: "robot", Name: strings.Repeat("long-name-", 6), Version: "v0.1.0-123-g0123456789ab-dirty", Uptime: 9e6, Interface: "fifteen-letters", MTU: 9000,
+		Role: "robot", Name: strings.Repeat("long-name-", 6), Version: "v0.1.0-123-g0123456789ab-dirty", Uptime: 9e6, Interface: "fifteen-letters", MTU: 9000, OnCarrier: headers(9000),
 		Addresses: []string{"10.77.0.2/16", "fd77:1122:3344:5566:7788:99aa:bbcc:2/64", "fd78:1122:3344:5566:7788:99aa:bbcc:2/64"},
 		Carriers: []tunnel.CarrierStatus{
 			{Interface: "enx001122334455", Usable: true, Socket: tunnel.SocketStatus{TxBytes: 999_900_000_000, RxBytes: 999_900_000_000, TxDropped: 1e9, TxErrors: 1e9, RxOverflow: 1e9}},
@@ -126,6 +131,26 @@ func TestStatusText(t *testing.T) {
 			if n := utf8.RuneCountInString(line); n > 80 {
 				t.Errorf("%s: %d columns in %q", file, n, line)
 			}
+		}
+	}
+}
+
+// A path that is up is named for what it does not carry.
+func TestPathsAreToldBySize(t *testing.T) {
+	lost := path.StageLargeLost.String()
+	for _, c := range []struct {
+		path        tunnel.PathStatus
+		state, hint string
+	}{
+		{tunnel.PathStatus{Up: true, Carries: true, LargestPacket: 1368, Parts: 1}, "up", ""},
+		{tunnel.PathStatus{Up: true, Carries: true, Parts: 3}, "up", ""}, // not known yet
+		{tunnel.PathStatus{Up: true, Carries: true, LargestPacket: 1116, Parts: 2}, "up", "up to 1116 bytes pass here, so the largest that plr0 takes go in 2 parts."},
+		{tunnel.PathStatus{Up: true, Carries: true, LargestPacket: 1388}, "up", "up to 1388 bytes pass here, which is too little"}, // of 9000
+		{tunnel.PathStatus{Up: true, Carries: true, LargestPacket: 108, Stage: lost, Latent: true}, "up, large packets lost", ""},
+		{tunnel.PathStatus{LargestPacket: 1116, Parts: 2, Stage: "no reply"}, "down: no reply", ""},
+	} {
+		if state, hint := pathState(&c.path), sizeHint(&c.path); state != c.state || !strings.Contains(hint, c.hint) || c.hint == "" && hint != "" {
+			t.Errorf("%+v: %q, %q", c.path, state, hint)
 		}
 	}
 }

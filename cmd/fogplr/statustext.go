@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -19,6 +20,7 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	}
 	fill(w, []string{s.Role, printable(s.Name) + ":", state + ",", "up " + age(s.Uptime) + ",", "version " + printable(s.Version)}, " ")
 	fill(w, slices.Concat([]string{s.Interface}, s.Addresses, []string{fmt.Sprint("mtu ", s.MTU)}), "  ")
+	paragraph(w, overhead(s))
 	for _, warning := range s.Warnings {
 		paragraph(w, "warning: "+printable(warning))
 	}
@@ -42,6 +44,13 @@ func statusText(w io.Writer, s *tunnel.Status) {
 		{"no_peer", s.Out.NoPeer}, {"no_path", s.Out.NoPath}, {"not_allowed", s.Out.NotAllowed}, {"stale", s.Out.Stale}})
 	counters(w, "in", []counter{{"frames", s.In.Frames}, {"malformed", s.In.Malformed}, {"bad_version", s.In.BadVersion},
 		{"not_allowed", s.In.NotAllowed}, {"tun_errors", s.In.TUNErrors}, {"stale", s.In.Stale}})
+}
+
+// overhead adds up what the largest packet becomes on a carrier.
+func overhead(s *tunnel.Status) string {
+	c := &s.OnCarrier
+	return fmt.Sprintf("a full packet on a carrier: %d + %d tag + %d WireGuard + %d UDP + %d IPv4 = %d bytes, or with %d IPv6 = %d bytes",
+		s.MTU, c.Tag, c.WireGuard, c.UDP, c.IPv4, c.LargestIPv4, c.IPv6, c.LargestIPv6)
 }
 
 type counter struct {
@@ -98,7 +107,7 @@ func pathTables(w io.Writer, s *tunnel.Status) {
 		other = "ROBOT"
 	}
 	states := newTable([]int{0, 1}, "CARRIER", other, "STATE", "RTT", "LOSS_IN", "LOSS_OUT")
-	traffic := newTable([]int{0, 1, 6}, "CARRIER", other, "SENT", "RECEIVED", "DROPPED", "LATENT", "ENDPOINT")
+	traffic := newTable([]int{0, 1, 7}, "CARRIER", other, "SENT", "RECEIVED", "DROPPED", "LATENT", "LARGEST", "ENDPOINT")
 	hidden := 0
 	for _, peer := range s.Peers {
 		for i := range peer.Paths {
@@ -109,7 +118,8 @@ func pathTables(w io.Writer, s *tunnel.Status) {
 			}
 			carrier, name := printable(p.Carrier), printable(peer.Name)
 			states.row(carrier, name, pathState(p), milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut))
-			traffic.row(carrier, name, count(p.TxFrames), count(p.RxFrames), count(p.TxDropped), count(p.LatentErrors), dash(p.Endpoint))
+			traffic.row(carrier, name, count(p.TxFrames), count(p.RxFrames), count(p.TxDropped), count(p.LatentErrors),
+				known(p.LargestPacket), dash(p.Endpoint))
 		}
 	}
 	states.write(w)
@@ -121,6 +131,26 @@ func pathTables(w io.Writer, s *tunnel.Status) {
 	if hidden > 0 {
 		paragraph(w, fmt.Sprintf("(%d carrier slots that no robot has used are left out; --json has them)", hidden))
 	}
+}
+
+// known prints a size in bytes, if it is known.
+func known(bytes int) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return fmt.Sprint(bytes)
+}
+
+// sizeHint says what becomes of the largest packets on a path that does not take
+// them as they are, empty when it does or when that has been said.
+func sizeHint(p *tunnel.PathStatus) string {
+	switch {
+	case !p.Up || p.LargestPacket == 0 || p.Parts == 1 || p.Stage == path.StageLargeLost.String():
+		return ""
+	case p.Parts == 0:
+		return fmt.Sprintf("IP packets of up to %d bytes pass here, which is too little for the largest that plr0 takes: those go over other paths only.", p.LargestPacket)
+	}
+	return fmt.Sprintf("IP packets of up to %d bytes pass here, so the largest that plr0 takes go in %d parts.", p.LargestPacket, p.Parts)
 }
 
 // hints returns every different hint once, with the paths that it is about. What
@@ -135,13 +165,15 @@ func hints(s *tunnel.Status) []string {
 	for _, peer := range s.Peers {
 		for i := range peer.Paths {
 			p := &peer.Paths[i]
-			if p.Hint == "" || unusable[p.Carrier] {
-				continue
+			for _, hint := range []string{p.Hint, sizeHint(p)} {
+				if hint == "" || unusable[p.Carrier] {
+					continue
+				}
+				if paths[hint] == nil {
+					texts = append(texts, hint)
+				}
+				paths[hint] = append(paths[hint], p.Carrier+" to "+peer.Name)
 			}
-			if paths[p.Hint] == nil {
-				texts = append(texts, p.Hint)
-			}
-			paths[p.Hint] = append(paths[p.Hint], p.Carrier+" to "+peer.Name)
 		}
 	}
 	for i, text := range texts {
@@ -179,7 +211,10 @@ func pathState(p *tunnel.PathStatus) string {
 	case !p.Carries:
 		state = "up, idle"
 	}
-	if p.Latent {
+	switch {
+	case p.Up && p.Stage != "":
+		state += ", " + printable(p.Stage)
+	case p.Latent:
 		state += ", latent error"
 	}
 	return state
