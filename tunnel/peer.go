@@ -79,6 +79,7 @@ type link struct {
 	live    bool          // gateway only: whether it was when last looked at
 	up      bool          // robot only: whether the machine was, and since when
 	since   time.Time
+	died    bool      // robot only: it was up until nothing came any more
 	called  time.Time // gateway only: when a hello of it last made us start a handshake
 	// clockBehind counts the handshakes that the gateway had to start since the
 	// robot's clock was behind what it was.

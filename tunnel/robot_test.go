@@ -3,6 +3,7 @@ package tunnel
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"golang.zx2c4.com/wireguard/device"
 )
@@ -21,6 +22,28 @@ func TestSearchGoesToTheConfiguredEndpoint(t *testing.T) {
 	wg.handshake(gateway.Key, gateway.Endpoints[0], true)
 	if got := wg.sessions()[gateway.Key].endpoint; got != gateway.Endpoints[0].String() {
 		t.Errorf("the handshake goes to %s, want %v", got, gateway.Endpoints[0])
+	}
+}
+
+// A path whose gateway falls silent has died; one whose carrier is taken away has
+// not.
+func TestPathsTellDeathFromLostRoutes(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.settle()
+	r := w.robots[0]
+	r.SetUplink(1, Uplink{Interface: "lo", Index: 1})
+	w.stop["gateway0"]()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		paths := r.Paths()
+		if !paths[0].Up && !paths[1].Up {
+			if !paths[0].Died || paths[1].Died {
+				t.Errorf("%+v", paths)
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", paths)
+		}
 	}
 }
 

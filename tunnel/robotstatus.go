@@ -20,7 +20,7 @@ func (r *Robot) settle(l *link, now time.Time) {
 	if up == l.up {
 		return
 	}
-	l.up, l.since = up, now
+	l.up, l.since, l.died = up, now, !up && snap.Stage != path.StageNoRoute
 	for _, c := range r.carriers {
 		if c.Slot == l.slot {
 			c.listen()
@@ -53,6 +53,8 @@ type PathState struct {
 	Endpoint netip.AddrPort // where the carrier looks for the gateway
 	Up       bool
 	Since    time.Time // when that began
+	// Died says that it was up before, and that nothing came by it any more.
+	Died bool
 }
 
 // Paths returns the state of every path whose carrier has a socket.
@@ -62,7 +64,7 @@ func (r *Robot) Paths() (all []PathState) {
 	for _, c := range r.carriers {
 		for _, l := range c.links {
 			if c.bound != 0 {
-				all = append(all, PathState{c.Slot, l.peer.name, l.ways.used, l.up, l.since})
+				all = append(all, PathState{c.Slot, l.peer.name, l.ways.used, l.up, l.since, l.died})
 			}
 		}
 	}

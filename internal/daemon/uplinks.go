@@ -75,9 +75,14 @@ func (d *robot) learnt(slot int, gateway string, candidates []netip.AddrPort) {
 	d.kick()
 }
 
-// failsAfter is how long a path may be without an answer before its gateway's name
-// is looked up again: as long as one that was up may be silent.
+// failsAfter is how long a path may take to come up before its gateway's name is
+// looked up again: as long as one that was up may be silent.
 const failsAfter = 3 * time.Second
+
+// fails says whether where a path's gateway is should be looked up again.
+func fails(p tunnel.PathState, now time.Time) bool {
+	return !p.Up && (p.Died || now.Sub(p.Since) >= failsAfter)
+}
 
 // watchPaths tells the resolver which paths answer and which do not.
 func (d *robot) watchPaths(ctx context.Context) {
@@ -87,7 +92,7 @@ func (d *robot) watchPaths(ctx context.Context) {
 			switch {
 			case p.Up:
 				d.names.Answers(p.Slot, p.Gateway, p.Endpoint)
-			case time.Since(p.Since) >= failsAfter:
+			case fails(p, time.Now()):
 				d.names.Failing(p.Slot, p.Gateway)
 			default:
 				again = time.After(failsAfter)
