@@ -2,7 +2,6 @@ package routing
 
 import (
 	"cmp"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -125,12 +124,13 @@ func (k *fakeKernel) delRoute(r route) error {
 	return nil
 }
 
-func (k *fakeKernel) setRPFilter(name string, value int) error {
+func (k *fakeKernel) setRPFilter(index, value int) error {
+	name := k.v.linkName(index)
 	if err := k.denied(op{verb: loosen, name: name}.String()); err != nil {
 		return err
 	}
 	if _, ok := k.v.rpFilter[name]; !ok {
-		return fs.ErrNotExist
+		return unix.ENODEV
 	}
 	k.v.rpFilter[name] = value
 	return nil

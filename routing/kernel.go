@@ -2,7 +2,6 @@ package routing
 
 import (
 	"errors"
-	"io/fs"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,8 @@ type kernel interface {
 	// replace is set.
 	addRoute(r route, replace bool) error
 	delRoute(r route) error
-	setRPFilter(name string, value int) error
+	// setRPFilter needs CAP_NET_ADMIN alone; /proc/sys may be read-only.
+	setRPFilter(index, value int) error
 
 	setMTU(index, mtu int) error
 	setTxQueueLen(index, packets int) error
@@ -87,10 +87,6 @@ func why(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
 		text = "not permitted: it takes the capability CAP_NET_ADMIN, which root and the systemd unit have"
-	case errors.Is(err, unix.EROFS):
-		text = "/proc/sys is read-only here"
-	case errors.Is(err, fs.ErrNotExist):
-		text = "this kernel has no such setting"
 	case errors.Is(err, unix.ENODEV):
 		text = "the interface has just gone"
 	}

@@ -322,8 +322,6 @@ func writeRoute(r route) *netlink.Route {
 	return n
 }
 
-func (k *netlinkKernel) setRPFilter(name string, value int) error { return writeRPFilter(name, value) }
-
 // at is a link for the library's calls that need nothing but the index.
 func at(index int) netlink.Link {
 	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}

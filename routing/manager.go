@@ -12,10 +12,6 @@ import (
 
 var errClosed = errors.New("routing: Manager is closed")
 
-// ErrRPFilter says that rp_filter could not be put back by this process. The old
-// values stay remembered for Cleanup, which has more privilege.
-var ErrRPFilter = errors.New("rp_filter is not put back yet")
-
 // Manager keeps the kernel's network configuration as the daemon wants it. Its
 // methods may be called by several goroutines; they run one after another. All
 // calls must come from the network namespace in which New was called, because
@@ -250,8 +246,8 @@ func (m *Manager) complain(what, reason string) {
 
 // Close removes the rules and routes that Apply added and puts rp_filter back.
 // The TUN device, its addresses and the blackhole routes stay, so that programs
-// keep their sockets and nothing leaks while no daemon runs. An error that wraps
-// ErrRPFilter leaves work for Cleanup. A second call does nothing.
+// keep their sockets and nothing leaks while no daemon runs. An error leaves work
+// for Cleanup. A second call does nothing.
 func (m *Manager) Close() error { return m.end(false) }
 
 // Abandon is Close after a start that failed: when the TUN device has gone with
@@ -289,8 +285,5 @@ func (m *Manager) end(failed bool) error {
 	for _, line := range done {
 		m.log.Info("network configuration changed", "change", line)
 	}
-	if err != nil {
-		errs = append(errs, fmt.Errorf("%w: %w", ErrRPFilter, err))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }

@@ -188,39 +188,35 @@ func TestRPFilter(t *testing.T) {
 			t.Errorf("left in the runtime directory: %v", left)
 		}
 	})
-	t.Run("read-only: a warning with the command, then prepared", func(t *testing.T) {
+	t.Run("refused: a warning with the command, until it was run", func(t *testing.T) {
 		k, dir := strict(), t.TempDir()
-		k.refuse = func(line string) error {
+		refuse := func(line string) error {
 			if strings.HasPrefix(line, "sysctl") {
-				return &os.PathError{Op: "open", Path: "/proc/sys", Err: unix.EROFS}
+				return unix.EPERM
 			}
 			return nil
 		}
+		k.refuse = refuse
 		m := start(t, k, dir)
 		c := apply(t, m, wants)
 		usable4(t, c)
-		if !strings.Contains(c[1].Warning, "read-only") || !strings.Contains(c[1].Warning, "sysctl -w net.ipv4.conf.wlan0.rp_filter=2") {
+		if !strings.Contains(c[1].Warning, "CAP_NET_ADMIN") || !strings.Contains(c[1].Warning, "sysctl -w net.ipv4.conf.wlan0.rp_filter=2") {
 			t.Errorf("warning %q", c[1].Warning)
 		}
-		k.refuse = nil
-		if err := prepare(k, dir, []string{"eth0", "wlan0", "wwan0"}); err != nil {
-			t.Fatal(err)
-		}
-		readOnly := func(line string) error { return unix.EROFS }
-		k.refuse = readOnly
+		k.v.rpFilter["wlan0"] = rpLoose
 		if c := apply(t, m, wants); c[1].Warning != "" {
 			t.Errorf("warning %q", c[1].Warning)
 		}
-		if err := m.Close(); !errors.Is(err, ErrRPFilter) {
+		k.v.rpFilter["wlan0"], k.refuse = 1, nil
+		apply(t, m, wants)
+		k.refuse = refuse
+		if err := m.Close(); err == nil || k.v.rpFilter["wlan0"] != rpLoose {
 			t.Fatal(err)
 		}
 		k.refuse = nil
 		report, err := cleanup(k, dir, "plr0", false, m.log)
-		if err != nil || len(report.Changes) != 2 {
-			t.Errorf("%v %v", report, err)
-		}
-		if k.v.rpFilter["eth0"] != 0 || k.v.rpFilter["wlan0"] != 0 {
-			t.Errorf("%v", k.v.rpFilter)
+		if err != nil || len(report.Changes) != 1 || k.v.rpFilter["wlan0"] != 1 {
+			t.Errorf("%v %v %v", report, err, k.v.rpFilter)
 		}
 	})
 	t.Run("changed by others since, or another device of that name", func(t *testing.T) {

@@ -3,7 +3,6 @@ package routing
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"strings"
 
@@ -62,13 +61,9 @@ func refusal(name string, table int, v6 bool, err error) string {
 }
 
 func strictWarning(name string, err error) string {
-	reason := why(err).Error()
-	if errors.Is(err, fs.ErrNotExist) {
-		reason = "the interface has just gone"
-	}
 	return fmt.Sprintf("The kernel checks the way back strictly (rp_filter=1) and drops answers that arrive by %s, because it would "+
 		"send to their source by another interface. fogplr could not change that (%s). Run: sysctl -w %s=%d",
-		name, reason, rpFilterKey(name), rpLoose)
+		name, why(err), rpFilterKey(name), rpLoose)
 }
 
 // explain is the problem of a carrier that is up and yet reaches nothing.

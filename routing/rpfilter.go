@@ -55,20 +55,6 @@ func readRPFilter(name string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-func writeRPFilter(name string, value int) error {
-	path, err := rpFilterPath(name)
-	if err != nil {
-		return err
-	}
-	// No O_CREATE: the file exists or the interface does not.
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(strconv.Itoa(value))
-	return errors.Join(err, f.Close())
-}
-
 func readAddrGenNone(name string) bool {
 	if !isInterfaceName(name) {
 		return false
@@ -176,15 +162,15 @@ func (s rpStore) loosen(k kernel, v *view, l link) error {
 	if err := s.store(all); err != nil {
 		return fmt.Errorf("remembering rp_filter of %s: %w", l.name, err)
 	}
-	if err := k.setRPFilter(l.name, rpLoose); err != nil {
+	if err := k.setRPFilter(l.index, rpLoose); err != nil {
 		return fmt.Errorf("rp_filter of %s: %w", l.name, err)
 	}
 	return nil
 }
 
 // restore puts back what loosen changed, where nobody changed it since. It
-// returns what it did as lines for sysctl(8). What cannot be written stays
-// remembered, for a later call with more privilege.
+// returns what it did as lines for sysctl(8). What is refused stays remembered, for
+// a later call.
 func (s rpStore) restore(k kernel) (done []string, err error) {
 	all, err := s.load()
 	if err != nil || len(all) == 0 {
@@ -208,7 +194,7 @@ func (s rpStore) restore(k kernel) (done []string, err error) {
 		if name == "" || v.rpFilter[name] != rpLoose || e.Value == rpLoose {
 			continue
 		}
-		if err := k.setRPFilter(name, e.Value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := k.setRPFilter(e.Index, e.Value); err != nil && !gone(err) {
 			left = append(left, e)
 			errs = append(errs, fmt.Errorf("rp_filter of %s: %w", name, err))
 			continue
@@ -216,35 +202,4 @@ func (s rpStore) restore(k kernel) (done []string, err error) {
 		done = append(done, fmt.Sprintf("sysctl -w %s=%d", rpFilterKey(name), e.Value))
 	}
 	return done, errors.Join(append(errs, s.store(left))...)
-}
-
-// Prepare sets rp_filter to loose on each of the interfaces where the kernel's
-// reverse-path check is strict, and remembers the old values under runtimeDir, so
-// that Close or Cleanup puts them back. It is for a privileged step before the
-// start of a daemon that may not write to /proc/sys. Interfaces that do not exist
-// yet are left out; Apply warns about them if they need it.
-func Prepare(runtimeDir string, interfaces []string) error {
-	k, err := openKernel()
-	if err != nil {
-		return err
-	}
-	defer k.close()
-	return prepare(k, runtimeDir, interfaces)
-}
-
-func prepare(k kernel, runtimeDir string, interfaces []string) error {
-	v, err := k.view(interfaces)
-	if err != nil {
-		return err
-	}
-	s := newRPStore(runtimeDir, k)
-	var errs []error
-	for _, name := range interfaces {
-		l, ok := v.link(name)
-		if !ok || max(v.rpFilter["all"], v.rpFilter[name]) != 1 {
-			continue
-		}
-		errs = append(errs, s.loosen(k, v, l))
-	}
-	return errors.Join(errs...)
 }

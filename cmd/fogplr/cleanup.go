@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
 	"github.com/fogplr/fogplr/routing"
@@ -102,9 +101,7 @@ func appendNew[T comparable](list []T, x T) []T {
 }
 
 type prepareCmd struct {
-	Role   string `arg:"" enum:"robot,gateway" help:"robot or gateway."`
-	Config string `placeholder:"FILE" help:"Configuration file (/etc/fogplr/ROLE.toml)."`
-	User   string `default:"fogplr" help:"User of the daemon."`
+	User string `default:"fogplr" help:"User of the daemon."`
 }
 
 // Run fails only when it was called wrongly: a daemon that misses something
@@ -112,29 +109,6 @@ type prepareCmd struct {
 func (c prepareCmd) Run(a *app) error {
 	if err := shareWireGuardDir(wireGuardDir, c.User); err != nil {
 		fmt.Fprintln(a.stderr, "fogplr:", err)
-	}
-	if c.Role != "robot" {
-		return nil
-	}
-	file := c.Config
-	if file == "" {
-		file = robotConfig
-	}
-	r, err := config.LoadRobot(file)
-	if err != nil { // the daemon, which starts next, says what is wrong in it and fails
-		fmt.Fprintf(a.stderr, "fogplr: rp_filter stays as it is, since %s cannot be used; the daemon says why\n", file)
-		return nil
-	}
-	found, err := routing.Interfaces()
-	if err == nil {
-		var names []string
-		for _, i := range carriers.Possible(r, found) {
-			names = append(names, i.Name)
-		}
-		err = routing.Prepare(filepath.Dir(r.ControlSocket), names)
-	}
-	if err != nil {
-		fmt.Fprintf(a.stderr, "fogplr: rp_filter stays as it is: %v\n", err)
 	}
 	return nil
 }

@@ -108,16 +108,3 @@ func (c *Chooser) Choose(cfg *config.Robot, all []routing.Interface) Choice {
 	choice.Missing = r.missing(seen)
 	return choice
 }
-
-// Possible returns the interfaces that are carriers or may become some without
-// being changed, such as one that does not lead anywhere yet.
-func Possible(cfg *config.Robot, all []routing.Interface) []routing.Interface {
-	r := New(new(slots.Book)).newRound(cfg, all)
-	return slices.DeleteFunc(r.found, func(i routing.Interface) bool {
-		if len(cfg.Carriers) > 0 {
-			return !slices.ContainsFunc(cfg.Carriers, func(b config.Carrier) bool { return r.takes(&b, &i) })
-		}
-		_, ok := r.eligible(&i, config.Selector{})
-		return !ok
-	})
-}

@@ -309,21 +309,3 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("%d carriers, %d notes", len(choice.Carriers), len(choice.Notes))
 	}
 }
-
-func TestPossible(t *testing.T) {
-	for blocks, want := range map[string]string{
-		"":                                   "eth0 ppp0 usb0 usb1 wlan0",
-		"[discovery]\nallow = ['name:eth1']": "eth0 eth1 ppp0 usb0 usb1 wlan0",
-		"[discovery]\ndeny = ['kind:usb']":   "eth0 ppp0 wlan0",
-		"[[carrier]]\ninterface = 'eth*'\n[[carrier]]\ninterface = 'lo'\n[discovery]\ndeny = ['name:eth1']": "eth0 lo",
-	} {
-		var got []string
-		for _, i := range Possible(robot(t, blocks), all(machine())) {
-			got = append(got, i.Name)
-		}
-		slices.Sort(got)
-		if s := strings.Join(got, " "); s != want {
-			t.Errorf("%s: got %s, want %s", blocks, s, want)
-		}
-	}
-}

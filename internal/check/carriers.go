@@ -74,16 +74,13 @@ func (f *Facts) wayBack(c *routing.CarrierFacts) []Finding {
 	if c.Index == 0 || !c.Strict || !c.NeedsLoose && !likely {
 		return nil
 	}
-	found := Finding{ID: "carrier.rp_filter", Level: Warning, Repair: "sysctl -w " + c.RPFilter + "=2",
+	found := Finding{ID: "carrier.rp_filter", Level: Note,
 		Text: fmt.Sprintf("The kernel checks the way back strictly on %s (rp_filter=1) and drops answers that arrive there, because it would itself send to their source by another interface.", c.Interface)}
-	switch {
-	case f.running():
+	if f.running() {
+		found.Level, found.Repair = Warning, "sysctl -w "+c.RPFilter+"=2"
 		found.Text += " fogplr runs and has not changed it, so it is not permitted to."
-	case f.Loosens[c.Interface]:
-		found.Level = Note
+	} else {
 		found.Text += " fogplr sets it to loose (2) when it starts and puts it back when it ends; there is nothing to repair."
-	default:
-		found.Text += " Started by its unit, or by root where /proc/sys can be written to, fogplr sets it to loose (2) itself."
 	}
 	return []Finding{found}
 }
@@ -204,7 +201,8 @@ func (f *Facts) wayBack6() []Finding {
 		return nil
 	}
 	var names []string
-	shared := map[netip.Prefix]int{}
+	holders := map[netip.Addr]int{}
+	twice := false
 	for _, c := range f.Network.Carriers {
 		l := f.link(c.Interface)
 		if l == nil {
@@ -212,9 +210,10 @@ func (f *Facts) wayBack6() []Finding {
 		}
 		global := false
 		for _, p := range l.Addresses {
-			if p.Addr().Is6() && !p.Addr().IsLinkLocalUnicast() {
+			if a := p.Addr(); a.Is6() && !a.IsLinkLocalUnicast() {
 				global = true
-				shared[p.Masked()]++
+				holders[a]++
+				twice = twice || holders[a] > 1
 			}
 		}
 		if global {
@@ -224,15 +223,19 @@ func (f *Facts) wayBack6() []Finding {
 	if len(names) < 2 {
 		return nil
 	}
-	found := Finding{ID: "carrier.ipv6_rpfilter", Level: Warning,
-		Text: fmt.Sprintf("The packet filter (%s) drops IPv6 packets that the kernel would answer by another interface, so of the carriers %s most likely only one gets answers by IPv6.",
+	found := Finding{ID: "carrier.ipv6_rpfilter", Level: Note,
+		Text: fmt.Sprintf("The packet filter (%s) drops IPv6 packets that the kernel would answer by another interface, which concerns the carriers %s.",
 			where, list(names))}
-	for p, n := range shared {
-		if n > 1 {
-			found.Text += fmt.Sprintf(" Two of them even have addresses of one network, %v.", p)
-			break
-		}
+	switch {
+	case f.Network.NoRules6:
+		found.Text += " fogplr could answer that with rules, but this kernel has none for IPv6, so most likely only one of them gets answers by IPv6."
+	case twice:
+		found.Text += " fogplr answers that with rules that tell the carriers by their addresses, but two of them have the same address, so most likely only one of them gets answers by IPv6."
+	default:
+		found.Text += " While it runs, fogplr answers that with rules for the carriers' addresses; there is nothing to repair."
+		return []Finding{found}
 	}
+	found.Level = Warning
 	family, table, chain := split(where)
 	switch {
 	case strings.HasPrefix(table, "firewalld"):

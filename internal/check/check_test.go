@@ -41,7 +41,6 @@ func sound(role string, running bool) *Facts {
 			{Name: "wlan0", MTU: 1500, Up: true, Multicast: true, Default: true, Addresses: []netip.Prefix{netip.MustParsePrefix("192.168.1.2/24"), netip.MustParsePrefix("fe80::2/64")}},
 			{Name: "plr0", Kind: "tun", TUN: true, Ours: true, Up: running, Multicast: true, MTU: 1280, Addresses: overlay, Addressed: time.Minute},
 		}},
-		Loosens:  map[string]bool{"wwan0": true, "wlan0": true},
 		Firewall: new(firewall.Rules),
 		Clock:    Clock{Now: time.Unix(1_800_000_000, 0), Built: time.Unix(1_700_000_000, 0), Free: &no},
 		Shell:    Profile{Cyclone: Setting{Variable: "CYCLONEDDS_URI", Value: "file:///x", Text: pointed}},

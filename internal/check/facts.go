@@ -22,16 +22,14 @@ type Facts struct {
 	Network *routing.Facts
 	// NetworkError is why there is no Network.
 	NetworkError error
-	// Loosens says that this user may set rp_filter of a carrier.
-	Loosens  map[string]bool
-	Firewall *firewall.Rules // nil: not seen
-	Names    []Name
-	Clock    Clock
-	Shell    Profile
-	Programs []Program
-	Ports    []Holder
-	Daemon   Daemon
-	Answers  []Answer // empty: nobody was asked
+	Firewall     *firewall.Rules // nil: not seen
+	Names        []Name
+	Clock        Clock
+	Shell        Profile
+	Programs     []Program
+	Ports        []Holder
+	Daemon       Daemon
+	Answers      []Answer // empty: nobody was asked
 }
 
 // Config is the node's configuration.

@@ -68,7 +68,7 @@ func Local(version string, built time.Time) Host {
 // unless ask is set: then gateways are asked, too. It takes some seconds when
 // somebody does not answer.
 func (h Host) Gather(ctx context.Context, file string, ask bool) *Facts {
-	f := &Facts{User: h.User, Kernel: h.Probe(), Loosens: map[string]bool{}}
+	f := &Facts{User: h.User, Kernel: h.Probe()}
 	var robot *config.Robot
 	f.Config, robot = readConfig(file)
 	f.Capable = h.capabilities()
@@ -167,9 +167,6 @@ func (h Host) sysctls(f *Facts) {
 	if text, err := h.read(maxSmallFile, sys, "ipv4/ip_forward"); err == nil {
 		on := strings.TrimSpace(string(text)) == "1"
 		f.Kernel.Forwards = &on
-	}
-	for _, c := range f.Config.Carriers {
-		f.Loosens[c] = h.User == 0 && unix.Access(h.path(sys, "ipv4/conf", c, "rp_filter"), unix.W_OK) == nil
 	}
 	if _, err := os.Stat(h.path(sys, "ipv6")); errors.Is(err, fs.ErrNotExist) {
 		f.Kernel.NoIPv6 = true

@@ -158,17 +158,16 @@ func TestGatherSettings(t *testing.T) {
 	root := t.TempDir()
 	h := quiet(root)
 	f := h.Gather(t.Context(), file, false)
-	if !f.Kernel.NoIPv6 || f.Kernel.IPv6Off != "" || f.Kernel.Forwards != nil || f.Capable != nil || f.Loosens["wwan0"] {
+	if !f.Kernel.NoIPv6 || f.Kernel.IPv6Off != "" || f.Kernel.Forwards != nil || f.Capable != nil {
 		t.Errorf("an empty machine: %+v", f)
 	}
 	put(t, root, map[string]string{
 		"proc/sys/net/ipv4/ip_forward":                "0\n",
-		"proc/sys/net/ipv4/conf/wwan0/rp_filter":      "1\n",
 		"proc/sys/net/ipv6/conf/default/disable_ipv6": "1\n",
 		"proc/self/status":                            "Name:\tx\nCapEff:\t0000000000001000\nCapBnd:\t000001ffffffffff\n",
 	})
 	f = h.Gather(t.Context(), file, false)
-	if f.Kernel.NoIPv6 || f.Kernel.IPv6Off != "net.ipv6.conf.default.disable_ipv6" || f.Kernel.Forwards == nil || *f.Kernel.Forwards || !f.Loosens["wwan0"] ||
+	if f.Kernel.NoIPv6 || f.Kernel.IPv6Off != "net.ipv6.conf.default.disable_ipv6" || f.Kernel.Forwards == nil || *f.Kernel.Forwards ||
 		!f.Capable(unix.CAP_NET_ADMIN) || f.Capable(unix.CAP_NET_RAW) {
 		t.Errorf("%+v", f)
 	}

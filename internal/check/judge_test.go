@@ -35,8 +35,7 @@ func TestCarriers(t *testing.T) {
 		{"one that is not there", "robot", before, func(f *Facts) { f.Config.Missing = []string{"No interface is left for usb."} }, "warning carrier.missing", "usb"},
 		{"how they were chosen", "robot", before, func(f *Facts) { f.Config.Notes = []string{"Both match."} }, "note carrier.choice", "Both"},
 		{"warned of", "robot", nil, func(f *Facts) { carrier(f, 0).Warning = "A rule comes first." }, "warning carrier.routes", "A rule"},
-		{"strict", "robot", before, strict, "note carrier.rp_filter", "sysctl -w net.ipv4.conf.wlan0.rp_filter=2|nothing to repair"},
-		{"strict, not permitted", "robot", before, func(f *Facts) { strict(f); f.Loosens = nil }, "warning carrier.rp_filter", "sysctl -w|Started by its unit"},
+		{"strict", "robot", before, strict, "note carrier.rp_filter", "wlan0|nothing to repair"},
 		{"strict, runs", "robot", during, strict, "warning carrier.rp_filter", "sysctl -w|not permitted"},
 		{"strict, harmless", "robot", nil, func(f *Facts) { carrier(f, 0).Strict = true }, "", ""},
 		{"strict and down", "robot", before, func(f *Facts) {
@@ -126,12 +125,20 @@ func TestFirewall(t *testing.T) {
 			f.Firewall = iptables(t, "*filter\n:INPUT DROP [0:0]\n", true)
 		}, "warning firewall.dds", "ip6tables -I INPUT"},
 		{"ip6tables, overlay by IPv4", "robot", nil, func(f *Facts) { f.Firewall = iptables(t, "*filter\n:INPUT DROP [0:0]\n", true) }, "", ""},
-		{"strict IPv6", "robot", nil, strict6("filter"), "warning carrier.ipv6_rpfilter", "wwan0, wlan0|2001:db8:1::/64|nft --handle list chain inet filter in"},
-		{"strict IPv6 by firewalld", "robot", nil, strict6("firewalld"), "warning carrier.ipv6_rpfilter", "IPv6_rpfilter=no|complete-reload"},
-		{"strict IPv6 by ip6tables", "robot", nil, func(f *Facts) {
+		{"strict IPv6", "robot", nil, strict6("filter"), "note carrier.ipv6_rpfilter", "inet filter in|wwan0, wlan0|nothing to repair"},
+		{"strict IPv6, no rules", "robot", nil, func(f *Facts) { strict6("filter")(f); f.Network.NoRules6 = true },
+			"warning kernel.rules6, warning carrier.ipv6_rpfilter", "wwan0, wlan0|nft --handle list chain inet filter in"},
+		{"strict IPv6, one address on two carriers", "robot", nil, func(f *Facts) {
+			strict6("filter")(f)
+			f.link("wwan0").Addresses = f.link("wlan0").Addresses
+		}, "warning carrier.ipv6_rpfilter", "the same address"},
+		{"strict IPv6 by firewalld, no rules", "robot", nil, func(f *Facts) { strict6("firewalld")(f); f.Network.NoRules6 = true },
+			"warning kernel.rules6, warning carrier.ipv6_rpfilter", "IPv6_rpfilter=no|complete-reload"},
+		{"strict IPv6 by ip6tables, no rules", "robot", nil, func(f *Facts) {
 			second(f)
 			f.Firewall = iptables(t, "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -m rpfilter --invert -j DROP\n", true)
-		}, "warning carrier.ipv6_rpfilter", "ip6tables -t raw -I PREROUTING"},
+			f.Network.NoRules6 = true
+		}, "warning kernel.rules6, warning carrier.ipv6_rpfilter", "ip6tables -t raw -I PREROUTING"},
 		{"strict IPv6, one carrier has it", "robot", nil, func(f *Facts) { strict6("filter")(f); f.link("wlan0").Addresses = nil }, "", ""},
 		{"strict IPv6 on a gateway", "gateway", nil, strict6("filter"), "", ""},
 	})

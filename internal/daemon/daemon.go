@@ -191,12 +191,8 @@ func (b *base) common() tunnel.Common {
 
 // left logs what the end of a Manager has left undone.
 func (b *base) left(err error) {
-	level := slog.LevelWarn
-	if errors.Is(err, routing.ErrRPFilter) && os.Getenv("NOTIFY_SOCKET") != "" {
-		level = slog.LevelInfo // the unit runs fogplr cleanup as root next
-	}
 	if err != nil {
-		b.opts.Log.Log(context.Background(), level, "Not all of the network configuration is put back yet; fogplr cleanup does it.", "err", err)
+		b.opts.Log.Warn("Not all of the network configuration is put back yet; fogplr cleanup does it.", "err", err)
 	}
 }
 

@@ -1,8 +1,11 @@
 package systemd_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // confinement looks at the running processes: who they are and what they may.
@@ -10,9 +13,10 @@ func (w *world) confinement(t *testing.T) {
 	for _, m := range w.machines() {
 		pid := m.property("MainPID")
 		uid := m.must("id", "-u", "fogplr")
+		caps := capabilities(m)
 		want := map[string]string{
-			"Uid": uid, "CapInh": netAdmin, "CapPrm": netAdmin, "CapEff": netAdmin, "CapBnd": netAdmin,
-			"CapAmb": netAdmin, "NoNewPrivs": "1", "Seccomp": "2",
+			"Uid": uid, "CapInh": caps, "CapPrm": caps, "CapEff": caps, "CapBnd": caps,
+			"CapAmb": caps, "NoNewPrivs": "1", "Seccomp": "2",
 		}
 		for line := range strings.SplitSeq(m.must("cat", "/proc/"+pid+"/status"), "\n") {
 			name, value, _ := strings.Cut(line, ":")
@@ -33,8 +37,14 @@ func (w *world) confinement(t *testing.T) {
 	}
 }
 
-// netAdmin is a mask with bit 12, CAP_NET_ADMIN, alone.
-const netAdmin = "0000000000001000"
+// capabilities is the mask that a machine's daemon should have.
+func capabilities(m *machine) string {
+	mask := 1 << unix.CAP_NET_ADMIN
+	if m.unit == "fogplr-gateway.service" {
+		mask |= 1 << unix.CAP_NET_BIND_SERVICE
+	}
+	return fmt.Sprintf("%016x", mask)
+}
 
 // devices opens two device nodes from within the service's control group.
 func (w *world) devices(m *machine) {

@@ -45,6 +45,7 @@ func TestServices(t *testing.T) {
 		{"key", (*world).key},
 		{"wg show", (*world).wgShow},
 		{"freeze a gateway", (*world).freeze},
+		{"reverse path", (*world).reversePath},
 		{"restart", (*world).restart},
 		{"reload", (*world).reload},
 		{"kill", (*world).kill},
@@ -171,17 +172,40 @@ func (w *world) watchdog(t *testing.T) {
 	}
 }
 
+// reversePath has the robot's kernel check senders strictly, which would leave
+// nothing of up1, the carrier that is not its first choice. The daemon sees to that,
+// though it is not root and /proc/sys is read-only for it; and again after the
+// carrier was unplugged and plugged in.
+func (w *world) reversePath(t *testing.T) {
+	m := w.robot
+	if out, err := m.run("nsenter", "--target", m.property("MainPID"), "--mount", "sh", "-c", "echo 2 >"+filterOf("up1")); err == nil || !strings.Contains(out, "Read-only") {
+		t.Errorf("/proc/sys should be read-only for the daemon: %v %s", err, out)
+	}
+	w.setReversePath(strict, "default", "all", up0.name, up1.name)
+	w.wantReversePath(up1.name, loose)
+	w.wantReversePath(up0.name, strict)
+	detach(t, up1)
+	attach(t, "robot", up1)
+	w.wantReversePath(up1.name, loose)
+	eventually(t, trafficWithin, func() error {
+		out, err := m.run("fogplr", "status", "--check")
+		if err != nil || strings.Contains(out, "sysctl") {
+			return fmt.Errorf("fogplr status --check: %v\n%s", err, out)
+		}
+		return nil
+	})
+}
+
 func (w *world) restart(t *testing.T) {
 	m := w.robot
 	pid := m.property("MainPID")
 	m.must("touch", "/run/fogplr/learnt")
-	w.setReversePath(strict)
 	w.silence(t, func() { m.must("systemctl", "restart", m.unit) })
 	if m.property("MainPID") == pid {
 		t.Error("the daemon is the same as before")
 	}
 	m.must("test", "-e", "/run/fogplr/learnt")
-	w.wantReversePath(loose)
+	w.wantReversePath(up1.name, loose)
 }
 
 func (w *world) kill(t *testing.T) {
@@ -256,7 +280,7 @@ func (w *world) stop(t *testing.T) {
 	if index := interfaceIndex(m, "plr0"); index != w.index {
 		t.Errorf("plr0 did not stay as it was: index %d, was %d", index, w.index)
 	}
-	w.wantReversePath(strict)
+	w.wantReversePath(up1.name, strict)
 	post := m.property("ExecStopPost")
 	if !strings.Contains(post, "fogplr cleanup") || !strings.Contains(post, "code=exited ; status=0") {
 		t.Errorf("the clean-up after the stop did not run well: %s", post)

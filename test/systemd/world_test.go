@@ -15,6 +15,10 @@ const (
 	eastAddress  = "10.77.0.12"
 )
 
+// lowPort is where robots reach the gateways: one for which a daemon that is not
+// root needs a capability.
+const lowPort = 443
+
 type world struct {
 	robot, west, east *machine
 	before            string   // the robot's routes before the first start
@@ -79,11 +83,11 @@ func (w *world) configure(program string) {
 	}{{w.west, westAddress, west.address}, {w.east, eastAddress, east.address}} {
 		secret := w.secrets[i+1]
 		endpoint, _, _ := strings.Cut(g.endpoint, "/")
-		fmt.Fprintf(&gateways, "[[gateway]]\nname = %q\naddress = %q\npublic_key = %q\nendpoint = \"%s:51820\"\n",
-			g.m.name, g.address, public(secret), endpoint)
+		fmt.Fprintf(&gateways, "[[gateway]]\nname = %q\naddress = %q\npublic_key = %q\nendpoint = \"%s:%d\"\n",
+			g.m.name, g.address, public(secret), endpoint, lowPort)
 		g.m.write("etc/fogplr/gateway.toml", fmt.Sprintf(
-			"name = %q\naddress = \"%s/16\"\nprivate_key_file = \"node.key\"\n[[robot]]\nname = \"robot\"\naddress = %q\n%s\n",
-			g.m.name, g.address, robotAddress, public(w.secrets[0], "--robot")), 0o644)
+			"name = %q\naddress = \"%s/16\"\nprivate_key_file = \"node.key\"\nlisten_port = [51820, %d]\n[[robot]]\nname = \"robot\"\naddress = %q\n%s\n",
+			g.m.name, g.address, lowPort, robotAddress, public(w.secrets[0], "--robot")), 0o644)
 		g.m.write("etc/fogplr/node.key", secret+"\n", 0o600)
 	}
 	w.robot.write("etc/fogplr/robot.toml", fmt.Sprintf(
@@ -108,22 +112,23 @@ func (w *world) ping(to string, n int) error {
 // Values of net.ipv4.conf.*.rp_filter (RFC 3704).
 const strict, loose = "1", "2"
 
-var carrierFilters = []string{"/proc/sys/net/ipv4/conf/up0/rp_filter", "/proc/sys/net/ipv4/conf/up1/rp_filter"}
+func filterOf(iface string) string { return "/proc/sys/net/ipv4/conf/" + iface + "/rp_filter" }
 
-// setReversePath sets how the robot's kernel checks senders on its carriers.
-// The daemon itself has /proc/sys read-only.
-func (w *world) setReversePath(value string) {
+// setReversePath sets how the robot's kernel checks senders.
+func (w *world) setReversePath(value string, ifaces ...string) {
 	w.robot.t.Helper()
-	for _, f := range append(carrierFilters, "/proc/sys/net/ipv4/conf/all/rp_filter") {
-		w.robot.must("sh", "-c", `echo "$1" >"$2"`, "sh", value, f)
+	for _, i := range ifaces {
+		w.robot.must("sh", "-c", `echo "$1" >"$2"`, "sh", value, filterOf(i))
 	}
 }
 
-func (w *world) wantReversePath(value string) {
+// wantReversePath waits until an interface has a value.
+func (w *world) wantReversePath(iface, value string) {
 	w.robot.t.Helper()
-	for _, f := range carrierFilters {
-		if got := w.robot.must("cat", f); got != value {
-			w.robot.t.Errorf("%s is %s, want %s", f, got, value)
+	eventually(w.robot.t, activeWithin, func() error {
+		if got := w.robot.must("cat", filterOf(iface)); got != value {
+			return fmt.Errorf("rp_filter of %s is %s, want %s", iface, got, value)
 		}
-	}
+		return nil
+	})
 }
