@@ -129,7 +129,7 @@ const (
 	sizeTries = 3
 	// missChance is the chance that a size which passes is taken for too large. The
 	// search goes on sooner or later, so it costs little.
-	missChance = 1e-3
+	missChance = 1e-4
 	// holeChance is the chance that one which was found is given up for loss, each
 	// time that it is tried: every few seconds.
 	holeChance = 1e-5
@@ -140,6 +140,9 @@ const (
 	// second where nothing is known of the RTT. A full frame at 64 kbit/s takes
 	// 170 ms each way, and late answers count.
 	sizeWait = 500 * time.Millisecond
+	// sizeSpacing of probes keeps a search below 6 kB/s: its own burst must not be
+	// what a slow carrier drops.
+	sizeSpacing = 250 * time.Millisecond
 	// controlWait is by how much longer when small probes are not answered either.
 	controlWait = 4
 	// raiseAfter is PMTU_RAISE_TIMER.
@@ -149,8 +152,8 @@ const (
 	raiseSoon = time.Minute
 	// searchSpacing is the least distance of searches, whatever the link events.
 	searchSpacing = time.Minute
-	// doubtLoss on the way out, of at least doubtFrames in a second, is a sign that
-	// large frames may be getting lost.
+	// doubtLoss one way, of at least doubtFrames in a second, is a sign that large
+	// frames may be getting lost.
 	doubtLoss   = 0.1
 	doubtFrames = 20
 	// doubtSpacing is the least distance of tries because of loss.

@@ -107,7 +107,8 @@ type Machine struct {
 	moves     uint64 // times that the gateway saw another address
 	sizes     Search
 	told      time.Time // when the probe was sent whose reply last told totals
-	meter     meter
+	meter     meter     // of what went out
+	meterIn   meter
 	throttle  Throttle
 	quality   quality
 }
@@ -200,7 +201,7 @@ func (m *Machine) Kick(now time.Time) {
 func (m *Machine) Moved(now time.Time) {
 	m.Kick(now)
 	m.keepalive.Moved(now)
-	m.throttle, m.meter, m.quality = Throttle{}, meter{}, quality{}
+	m.throttle, m.meter, m.meterIn, m.quality = Throttle{}, meter{}, meter{}, quality{}
 	m.sizes.Stop()
 	if m.up {
 		m.sizes.Start(now)

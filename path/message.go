@@ -90,10 +90,11 @@ func (p Probe) ReplyFrame(got, shortest, largest int) int {
 //
 //	octets 0-3    ID of the probe
 //	octets 4-5    LossOut, as LossIn in Probe
-//	octets 6-9    Received
-//	octets 10-13  Expected
-//	octets 14-17  Bytes
-//	octets 18-19  Mapping
+//	octets 6-8    Received, its low 24 bits
+//	octets 9-11   Expected, its low 24 bits
+//	octets 12-15  Bytes
+//	octets 16-17  Mapping
+//	octets 18-19  Seen
 //
 // Octets after these are ignored.
 type Reply struct {
@@ -102,23 +103,26 @@ type Reply struct {
 	// gateway misses, -1 when unknown.
 	LossOut float64
 	// Received and Expected count the robot's frames on this path, and Bytes what
-	// the received ones held, tags included, since the gateway began to count;
-	// all wrap. Expected is 0 when the gateway does not tell.
+	// the received ones held, tags included, since the gateway began to count. All
+	// wrap, the first two after 2^24 on the wire. Expected is 0 when the gateway does
+	// not tell.
 	Received, Expected, Bytes uint32
 	// Mapping stands for the address and port that the gateway sees the robot's
 	// carrier at, as MappingOf makes it; 0 when unknown.
 	Mapping uint16
+	// Seen is the size in bytes, tag included, of the largest frame with data that
+	// came by this path since the reply before, 0 when there was none.
+	Seen uint16
 }
 
 // Put writes r into the first ReplyLen bytes of b, which must be long enough.
 func (r Reply) Put(b []byte) {
 	_ = b[ReplyLen-1]
 	binary.BigEndian.PutUint32(b, r.ID)
-	binary.BigEndian.PutUint16(b[4:], packShare(r.LossOut))
-	binary.BigEndian.PutUint32(b[6:], r.Received)
-	binary.BigEndian.PutUint32(b[10:], r.Expected)
-	binary.BigEndian.PutUint32(b[14:], r.Bytes)
-	binary.BigEndian.PutUint16(b[18:], r.Mapping)
+	binary.BigEndian.PutUint64(b[4:], uint64(packShare(r.LossOut))<<48|uint64(r.Received&low24)<<24|uint64(r.Expected&low24))
+	binary.BigEndian.PutUint32(b[12:], r.Bytes)
+	binary.BigEndian.PutUint16(b[16:], r.Mapping)
+	binary.BigEndian.PutUint16(b[18:], r.Seen)
 }
 
 // DecodeReply reads what Put wrote, now or when there were fewer fields. The
@@ -129,10 +133,11 @@ func DecodeReply(b []byte) (Reply, error) {
 	}
 	r := Reply{ID: binary.BigEndian.Uint32(b), LossOut: unpackShare(binary.BigEndian.Uint16(b[4:]))}
 	if len(b) >= ReplyLen {
-		r.Received = binary.BigEndian.Uint32(b[6:])
-		r.Expected = binary.BigEndian.Uint32(b[10:])
-		r.Bytes = binary.BigEndian.Uint32(b[14:])
-		r.Mapping = binary.BigEndian.Uint16(b[18:])
+		totals := binary.BigEndian.Uint64(b[4:])
+		r.Received, r.Expected = uint32(totals>>24)&low24, uint32(totals)&low24
+		r.Bytes = binary.BigEndian.Uint32(b[12:])
+		r.Mapping = binary.BigEndian.Uint16(b[16:])
+		r.Seen = binary.BigEndian.Uint16(b[18:])
 	}
 	return r, nil
 }
@@ -153,6 +158,12 @@ func MappingOf(a netip.AddrPort) uint16 {
 	mix(byte(a.Port()))
 	return max(uint16(h>>16^h), 1)
 }
+
+const low24 = 1<<24 - 1
+
+// since24 returns how far a count went on that is known by its low 24 bits,
+// negative if it went back.
+func since24(now, before uint32) int32 { return int32((now-before)<<8) >> 8 }
 
 const (
 	shareOne     = math.MaxUint16 - 1

@@ -52,9 +52,9 @@ func TestReplyGolden(t *testing.T) {
 		wire string
 	}{
 		{Reply{}, "0000000000000000000000000000000000000000"},
-		{Reply{ID: 0x01020304, LossOut: 0.5, Received: 9, Expected: 18, Bytes: 4660, Mapping: 0xabcd},
-			"010203047fff00000009000000120000" + "1234abcd"},
-		{Reply{math.MaxUint32, -1, math.MaxUint32, math.MaxUint32, math.MaxUint32, math.MaxUint16},
+		{Reply{ID: 0x01020304, LossOut: 0.5, Received: 9, Expected: 0x012345, Bytes: 4660, Mapping: 0xabcd, Seen: 1308},
+			"010203047fff000009012345" + "00001234abcd051c"},
+		{Reply{math.MaxUint32, -1, low24, low24, math.MaxUint32, math.MaxUint16, math.MaxUint16},
 			"ffffffffffffffffffffffffffffffffffffffff"},
 		{Reply{ID: 7, LossOut: 1}, "00000007fffe0000000000000000000000000000"},
 	} {
@@ -72,6 +72,23 @@ func TestReplyGolden(t *testing.T) {
 			if got, err = DecodeReply(b[:n]); err != nil || got != old {
 				t.Errorf("%d octets of %s: %+v, %v, want %+v", n, c.wire, got, err, old)
 			}
+		}
+	}
+}
+
+// The totals wrap on the wire.
+func TestReplyTotals(t *testing.T) {
+	b := make([]byte, ReplyLen)
+	Reply{LossOut: -1, Received: 5<<24 | 7, Expected: 6<<24 | 9}.Put(b)
+	if r, err := DecodeReply(b); err != nil || r.Received != 7 || r.Expected != 9 || r.LossOut != -1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, c := range []struct {
+		now, before uint32
+		want        int32
+	}{{9, 7, 2}, {3, low24, 4}, {7, 9, -2}, {low24, 3, -4}, {1<<24 | 9, 7, 2}, {1 << 23, 0, -1 << 23}, {1<<23 - 1, 0, 1<<23 - 1}} {
+		if got := since24(c.now, c.before); got != c.want {
+			t.Errorf("%d after %d: %d, want %d", c.now, c.before, got, c.want)
 		}
 	}
 }

@@ -52,6 +52,9 @@ type Signals struct {
 	Control time.Time
 	// Active means that data is sent or received.
 	Active bool
+	// Out and In are the shares (0 to 1) of all frames that arrive each way. They
+	// count where large ones are among those that do, see Passed.
+	Out, In float64
 }
 
 // Search finds the largest frame that a path takes in both directions, by
@@ -76,8 +79,9 @@ type Signals struct {
 // A probe is missed when it was not answered within twice the path's timeout
 // (half a second at least) while a small one that was sent later was: otherwise
 // it is the path that is silent, not the size. A size is given up after three
-// misses (MAX_PROBES), more on a path that answers few probes, so that loss is not
-// taken for a limit. A search has 12 probes, one outstanding. The top is tried
+// misses (MAX_PROBES), more on a path that answers few probes, or that loses much
+// though some data of that size passes, so that loss is not taken for a limit: a
+// carrier that throttles drops large frames and has room for small ones. A search has 12 probes, one outstanding. The top is tried
 // first, since most paths take it, then the base. What lies above a size that does
 // not pass does not pass either, so a first miss bounds the search, and only the
 // size next above the one that was found needs all its misses. In the state error
@@ -104,18 +108,24 @@ type Search struct {
 	again    time.Time // when the next may begin
 	event    bool      // which need not wait for traffic
 
-	found      time.Time // when best, or what then was, was last answered
+	found      time.Time // when best, or what then was, last passed both ways
+	out, in    passage
 	urgent     bool      // try it again now
 	doubt      bool      // or a second after the last probe
 	unanswered int       // how often it was missed since
+	doubtful   time.Time // when the first of those was sent
 	holes      int
 	lost       uint32 // probes that were missed, ever
 
-	out      sizeProbe
+	trial    sizeProbe                  // that is outstanding
 	past     [sizesRemembered]sizeProbe // by ID, so that late answers count
 	lastID   uint32
 	lastSent time.Time
 }
+
+// passage says when data passed one way, of about the size that was found, and of
+// that size.
+type passage struct{ about, full time.Time }
 
 type sizeProbe struct {
 	id     uint32
@@ -156,7 +166,7 @@ func (s *Search) Resume(now time.Time) {
 		s.Start(now)
 		return
 	}
-	s.out = sizeProbe{}
+	s.trial = sizeProbe{}
 	s.urgent = true
 }
 
@@ -168,8 +178,33 @@ func (s *Search) Event(now time.Time) {
 	s.again = latest(now, s.began.Add(searchSpacing))
 }
 
+// Passed says that data arrived in a frame of size bytes, on the way out or in.
+// Where frames of the size that was found pass by themselves both ways, it need not
+// be tried; and where frames of about that size do, what is lost is lost by chance.
+func (s *Search) Passed(out bool, size int, now time.Time) {
+	about := s.best * 3 / 4
+	if s.best < s.ceiling { // larger ones travel in parts
+		about = max(s.best, s.base()) / 2
+	}
+	if size < about {
+		return
+	}
+	way := &s.in
+	if out {
+		way = &s.out
+	}
+	way.about = now
+	if s.best == 0 || index(size) < index(s.best) {
+		return
+	}
+	way.full = now
+	if both := earliest(s.out.full, s.in.full); both.After(s.found) {
+		s.found, s.unanswered = both, 0
+	}
+}
+
 // Doubt says that large frames may be getting lost: what was found is tried again,
-// though not within a second of the last probe.
+// though not within a second of the last time.
 func (s *Search) Doubt() { s.doubt = !s.baseLost }
 
 // Largest returns the size in bytes up to which frames pass in both directions,
@@ -216,7 +251,7 @@ func (s *Search) due(now time.Time, in Signals) time.Time {
 
 // waiting reports whether a probe is outstanding, which a reply to a small one may
 // decide on.
-func (s *Search) waiting() bool { return s.out.id != 0 }
+func (s *Search) waiting() bool { return s.trial.id != 0 }
 
 // Answer says that an authenticated reply to the probe with that ID came, in a
 // frame of size bytes, and returns when that probe was sent. Replies to unknown or
@@ -227,8 +262,8 @@ func (s *Search) Answer(id uint32, size int, now time.Time) (sent time.Time) {
 		return sent
 	}
 	s.past[id%sizesRemembered].id = 0
-	if s.out.id == id {
-		s.out = sizeProbe{}
+	if s.trial.id == id {
+		s.trial = sizeProbe{}
 	}
 	if size < p.size {
 		if size < min(p.size, s.base()) { // it does not know what was asked
@@ -254,6 +289,23 @@ func (s *Search) low() int { return max(s.best, smallestFrame) }
 // sizeTimeout is how long a probe is waited for.
 func sizeTimeout(in Signals) time.Duration { return max(2*in.Timeout, sizeWait) }
 
+// answered returns the share of probes of about the size that was found that must
+// be expected to be answered, if it still passes.
+func (s *Search) answered(in Signals) float64 {
+	since := s.began
+	if !s.running {
+		since = s.doubtful
+	}
+	share := 1.0
+	if s.out.about.After(since) {
+		share *= in.Out
+	}
+	if s.in.about.After(since) {
+		share *= in.In
+	}
+	return min(share, in.Answered)
+}
+
 // tries returns how many misses mean that a size does not pass: so many that a
 // path which answers as usual misses them with probability chance only.
 func tries(answered, chance float64) int {
@@ -266,8 +318,8 @@ func (s *Search) settle(now time.Time, in Signals) {
 	if !s.on {
 		return
 	}
-	need := tries(in.Answered, missChance)
-	if s.out.id != 0 {
+	need := tries(s.answered(in), missChance)
+	if s.trial.id != 0 {
 		if now.Before(s.deadline(in)) {
 			return
 		}
@@ -291,17 +343,17 @@ func (s *Search) settle(now time.Time, in Signals) {
 // deadline is when the probe that is outstanding can be judged.
 func (s *Search) deadline(in Signals) time.Time {
 	wait := sizeTimeout(in)
-	if in.Control.Before(s.out.sent) {
+	if in.Control.Before(s.trial.sent) {
 		wait *= controlWait
 	}
-	return s.out.sent.Add(wait)
+	return s.trial.sent.Add(wait)
 }
 
 // judge takes the probe that is outstanding for missed, unless no small probe was
 // answered either.
 func (s *Search) judge(now time.Time, in Signals) {
-	p := s.out
-	s.out = sizeProbe{}
+	p := s.trial
+	s.trial = sizeProbe{}
 	if in.Control.Before(p.sent) {
 		s.urgent = s.urgent || p.verify
 		return
@@ -310,8 +362,10 @@ func (s *Search) judge(now time.Time, in Signals) {
 	if !p.verify {
 		s.miss(p.size, 1)
 	} else {
-		s.unanswered++
-		if s.unanswered >= tries(in.Answered, holeChance) {
+		if s.unanswered++; s.unanswered == 1 {
+			s.doubtful = p.sent
+		}
+		if s.unanswered >= tries(s.answered(in), holeChance) {
 			s.hole(now)
 		}
 	}
@@ -320,14 +374,14 @@ func (s *Search) judge(now time.Time, in Signals) {
 // want returns the size to try next and when; or none, and when to look again,
 // zero for never.
 func (s *Search) want(in Signals) (size int, at time.Time) {
-	ready := s.lastSent.Add(minSpacing)
+	ready := s.lastSent.Add(sizeSpacing)
 	switch {
 	case !s.on:
 		return 0, at
-	case s.out.id != 0:
+	case s.trial.id != 0:
 		return 0, s.deadline(in)
 	case s.running:
-		return s.plan(tries(in.Answered, missChance)), ready
+		return s.plan(tries(s.answered(in), missChance)), ready
 	case s.best > 0 && (s.urgent || s.unanswered > 0 && s.unanswered < searchProbes):
 		return s.best, ready
 	}
@@ -335,7 +389,7 @@ func (s *Search) want(in Signals) (size int, at time.Time) {
 		at = s.again
 	}
 	if s.best > 0 && s.doubt {
-		return s.best, s.lastSent.Add(doubtSpacing)
+		return s.best, latest(s.found, s.lastSent).Add(doubtSpacing)
 	}
 	if s.best > 0 && in.Active {
 		if due := latest(s.found, s.lastSent).Add(s.verify); at.IsZero() || due.Before(at) {
@@ -348,8 +402,8 @@ func (s *Search) want(in Signals) (size int, at time.Time) {
 func (s *Search) send(size int, now time.Time) (id uint32) {
 	s.lastID++
 	id = s.lastID | sizeProbeID
-	s.out = sizeProbe{id: id, size: size, sent: now, verify: !s.running}
-	s.past[id%sizesRemembered] = s.out
+	s.trial = sizeProbe{id: id, size: size, sent: now, verify: !s.running}
+	s.past[id%sizesRemembered] = s.trial
 	s.lastSent = now
 	if s.running {
 		s.probes++

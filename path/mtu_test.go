@@ -112,7 +112,7 @@ func (w *sizeWorld) poll() {
 	if !next.After(w.now) || id&sizeProbeID == 0 || size > w.s.ceiling {
 		w.t.Fatalf("probe %x of %d bytes, next %v", id, size, next.Sub(w.now))
 	}
-	if n := len(w.sent); n > 0 && w.now.Sub(w.sent[n-1].sent) < minSpacing {
+	if n := len(w.sent); n > 0 && w.now.Sub(w.sent[n-1].sent) < sizeSpacing {
 		w.t.Fatalf("two probes %v apart", w.now.Sub(w.sent[n-1].sent))
 	}
 	w.sent = append(w.sent, sizeProbe{id: id, size: size, sent: w.now})
@@ -265,7 +265,7 @@ func TestSearchUnderLoss(t *testing.T) {
 	for _, c := range []struct {
 		loss float64
 		soon time.Duration
-	}{{0.01, time.Minute}, {0.1, 2 * time.Minute}, {0.3, 5 * time.Minute}, {0.5, 10 * time.Minute}} {
+	}{{0.01, 20 * sec}, {0.1, 4 * time.Minute}, {0.3, 10 * time.Minute}, {0.5, 20 * time.Minute}} {
 		holes := 0
 		for seed := range uint64(20) {
 			for _, takes := range []int{1308, 1216} {
@@ -274,7 +274,7 @@ func TestSearchUnderLoss(t *testing.T) {
 				w.loss = c.loss
 				w.ratio = ratio((1 - c.loss) * (1 - c.loss))
 				w.s.Start(w.now)
-				for w.now.Before(w.sentStart().Add(c.soon)) && w.s.Largest() != takes {
+				for start := w.now; w.now.Sub(start) < c.soon && w.s.Largest() != takes; {
 					w.run(time.Second)
 				}
 				if got := w.s.Largest(); got != takes {
@@ -295,8 +295,6 @@ func TestSearchUnderLoss(t *testing.T) {
 		}
 	}
 }
-
-func (w *sizeWorld) sentStart() time.Time { return w.s.began }
 
 // A filter that drops datagrams above 300 bytes while small ones pass.
 func TestSearchOfScrubbedCarrier(t *testing.T) {

@@ -22,7 +22,7 @@ func (s *Search) finish(now time.Time, need int) {
 	hi, n := s.bound()
 	s.settled = s.best == s.ceiling || hi != 0 && s.between(s.low(), hi) == 0 && n >= need
 	pause := raiseSoon
-	if s.settled && !s.baseLost {
+	if s.settled && !s.baseLost && need <= 2*sizeTries { // more is a guess
 		pause = raiseAfter
 	}
 	s.again = now.Add(pause)
@@ -42,6 +42,9 @@ func (s *Search) raise(now time.Time, need int) {
 			n = need - 1
 		}
 		s.miss(next, n)
+	}
+	for i := range s.missed { // a search before may have had more loss to contend with
+		s.missed[i].n = min(s.missed[i].n, need-1)
 	}
 	s.event = false
 	s.begin(now)

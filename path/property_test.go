@@ -59,7 +59,7 @@ func (w *watcher) poll() {
 	}
 	w.handshook = w.handshook || a.Handshake
 	if a.Size != 0 {
-		if !a.Probe || !m.up || a.ProbeID&sizeProbeID == 0 || a.Size > m.cfg.Largest || now.Before(w.lastSize.Add(minSpacing)) {
+		if !a.Probe || !m.up || a.ProbeID&sizeProbeID == 0 || a.Size > m.cfg.Largest || now.Before(w.lastSize.Add(sizeSpacing)) {
 			w.t.Fatalf("%+v, the last one %v ago", a, now.Sub(w.lastSize))
 		}
 		w.lastSize, w.sizeID = now, a.ProbeID

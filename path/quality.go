@@ -13,7 +13,8 @@ type course struct {
 	now   mark
 }
 
-// mark is how far the totals were at a time. excused are losses that do not count.
+// mark is how far the totals were at a time, of which the low 24 bits are known.
+// excused are losses that do not count.
 type mark struct {
 	at                          time.Time
 	received, expected, excused uint32
@@ -24,7 +25,7 @@ type mark struct {
 // totals are smaller than before, the other side has begun anew, and so does the
 // course.
 func (c *course) total(received, expected, excused uint32, now time.Time) {
-	if int32(expected-c.now.expected) < 0 || int32(received-c.now.received) < 0 {
+	if since24(expected, c.now.expected) < 0 || since24(received, c.now.received) < 0 {
 		*c = course{}
 	}
 	c.now = mark{now, received, expected, excused}
@@ -46,9 +47,9 @@ func (c *course) window(now time.Time) (w sample) {
 	if oldest.at.IsZero() || now.Sub(oldest.at) > lossBuckets*lossBucket {
 		return sample{}
 	}
-	expected := float64(c.now.expected - oldest.expected)
+	expected := float64(since24(c.now.expected, oldest.expected))
 	excused := min(expected, float64(c.now.excused-oldest.excused))
-	lost := expected - float64(c.now.received-oldest.received)
+	lost := expected - float64(since24(c.now.received, oldest.received))
 	w.n = expected - excused
 	w.share = max(0, lost-excused) / max(w.n, 1)
 	return w
@@ -58,6 +59,14 @@ func (c *course) window(now time.Time) (w sample) {
 type sample struct{ share, n float64 }
 
 func (s sample) enough() bool { return s.n >= lossEvidence }
+
+// arrived is the share of frames that arrived, as far as one knows.
+func (s sample) arrived() float64 {
+	if !s.enough() {
+		return 1
+	}
+	return 1 - s.share
+}
 
 // margin is by how much the true share differs at most, mostly (two standard
 // deviations).

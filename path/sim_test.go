@@ -47,6 +47,7 @@ type world struct {
 	seqUp, seqDown   uint32
 	atGateway, atBot Loss
 	bytes            uint32 // that the gateway got
+	seen             uint16 // largest data since the last reply
 
 	// quiet: the caller reports sessions only of paths that are not up.
 	quiet bool
@@ -54,7 +55,8 @@ type world struct {
 	traffic time.Duration // between packets, 0 for none
 	trafOn  bool
 	duplex  bool // the gateway sends as much
-	data    int  // frame size of data, bytes
+	data    int  // frame size of data out and in, bytes
+	dataIn  int
 
 	log []entry
 	ups []flip
@@ -121,7 +123,7 @@ func newWorld(t tester, rtt time.Duration) *world {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	return &world{
 		t: t, rnd: rand.New(rand.NewPCG(1, 2)), start: start, now: start, rtt: rtt,
-		m: New(DefaultConfig(), start), known: map[int]bool{}, mapping: 1, data: 200, outAt: start,
+		m: New(DefaultConfig(), start), known: map[int]bool{}, mapping: 1, data: 200, dataIn: 200, outAt: start,
 	}
 }
 
@@ -355,7 +357,8 @@ func (w *world) receive(key int, p Probe, size int, seq uint32) {
 	w.largest = p.Largest
 	w.arrive(seq, size)
 	shortest := 28 + ReplyLen
-	r := Reply{ID: p.ID, LossOut: w.atGateway.Share(), Bytes: w.bytes, Mapping: w.mapping}
+	r := Reply{ID: p.ID, LossOut: w.atGateway.Share(), Bytes: w.bytes, Mapping: w.mapping, Seen: w.seen}
+	w.seen = 0
 	r.Received, r.Expected = w.atGateway.Totals()
 	size = p.ReplyFrame(size, shortest, w.m.cfg.Largest)
 	if w.plain {
@@ -403,34 +406,6 @@ func (w *world) flow(d time.Duration) {
 		w.after(w.traffic, tick)
 	}
 	tick()
-}
-
-// exchange sends a packet of data each way in the session of that key.
-func (w *world) exchange(key int) {
-	if !w.duplex || !w.known[key] {
-		return
-	}
-	w.seqUp++
-	seq := w.seqUp
-	w.own -= w.frame(w.data) + surroundings(w.ipv6) - wireguardLen // data is not counted
-	w.up(w.frame(w.data), func() {
-		if w.known[key] {
-			w.hearing.Heard(w.now)
-			w.arrive(seq, w.data)
-		}
-	})
-	if !w.dead && w.hearing.Live(w.now) {
-		w.seqDown++
-		back := w.seqDown
-		w.down(w.frame(w.data), func() {
-			w.own -= w.frame(w.data) + surroundings(w.ipv6) - wireguardLen
-			if w.wg.current == key && w.usable() {
-				w.got()
-				w.atBot.Seen(1, back)
-				w.m.Heard(w.now)
-			}
-		})
-	}
 }
 
 func (w *world) stage() Stage { return w.m.Snapshot(w.now).Stage }

@@ -7,10 +7,17 @@ import "time"
 // belongs into each probe.
 func (m *Machine) Largest() int { return m.sizes.Largest() }
 
+// Seen says that a frame with data of size bytes, tag included, came by this path;
+// of many, the largest will do. Call it before Poll.
+func (m *Machine) Seen(size int, now time.Time) { m.sizes.Passed(false, size, now) }
+
 // Arrived says how many frames came by this path and how many were expected, by
 // the totals of its Loss meter. Call it before Poll.
 func (m *Machine) Arrived(received, expected uint32, now time.Time) {
 	m.quality.in.total(received, expected, m.sizes.lost, now)
+	if l, ok := m.meterIn.load(Reply{Received: received, Expected: expected}, m.sizes.lost, now); ok {
+		m.doubt(l, m.sizes.in.full, now)
+	}
 }
 
 // totals takes what the reply to a probe sent at that time says of the frames that
@@ -21,12 +28,20 @@ func (m *Machine) totals(r Reply, sent, now time.Time) {
 	}
 	m.told = sent
 	m.quality.out.total(r.Received, r.Expected, m.sizes.lost, now)
+	if r.Seen > 0 {
+		m.sizes.Passed(true, int(r.Seen), now)
+	}
 	l, ok := m.meter.load(r, m.sizes.lost, now)
 	if !ok {
 		return
 	}
 	m.throttle.Add(l, now)
-	if l.Sent >= doubtFrames && float64(l.Sent-l.Received) >= doubtLoss*float64(l.Sent) {
+	m.doubt(l, m.sizes.out.full, now)
+}
+
+// doubt looks at what was lost one way, where large data last passed at that time.
+func (m *Machine) doubt(l Load, passed, now time.Time) {
+	if !passed.After(now.Add(-l.Duration)) && l.Sent >= doubtFrames && float64(l.Sent-l.Received) >= doubtLoss*float64(l.Sent) {
 		m.sizes.Doubt()
 	}
 }
@@ -39,6 +54,8 @@ func (m *Machine) pollSizes(a *Action, next, now time.Time) time.Time {
 		Answered: float64(min(m.answer, m.quick)),
 		Control:  m.control,
 		Active:   m.active(now),
+		Out:      m.quality.out.window(now).arrived(),
+		In:       m.quality.in.window(now).arrived(),
 	}
 	if a.Probe {
 		if due := m.sizes.due(now, in); !due.IsZero() {

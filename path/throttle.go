@@ -185,7 +185,7 @@ func (m *meter) load(r Reply, excused uint32, now time.Time) (l Load, ok bool) {
 	if r.Expected == 0 || m.known && now.Sub(m.at) < loadInterval {
 		return l, false
 	}
-	received, expected, bytes := int32(r.Received-m.received), int32(r.Expected-m.expected), int32(r.Bytes-m.bytes)
+	received, expected, bytes := since24(r.Received, m.received), since24(r.Expected, m.expected), int32(r.Bytes-m.bytes)
 	sent := max(expected-int32(excused-m.excused), received)
 	l = Load{
 		Duration: now.Sub(m.at), Sent: int(sent), Received: int(received),

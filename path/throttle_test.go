@@ -270,7 +270,7 @@ func TestMeter(t *testing.T) {
 	if _, ok := step(0, 0, 0); ok || m.known {
 		t.Error("a load from a gateway that does not tell")
 	}
-	if _, ok := step(math.MaxUint32-9, math.MaxUint32-4, math.MaxUint32-999); ok {
+	if _, ok := step(low24-9, low24-4, math.MaxUint32-999); ok {
 		t.Error("a load from nothing")
 	}
 	if l, ok := step(90, 195, 9000); !ok || l != (Load{sec, 200, 100, 10_000 + 6000}) {
