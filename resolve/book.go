@@ -50,7 +50,9 @@ type Gateway struct {
 //
 //   - a carrier without IPv4 needs a translator (NAT64) to reach it, or
 //   - every gateway fails on a carrier: then it may be a captive portal, or its
-//     IPv4 may be a translation whose daemon died (464XLAT).
+//     IPv4 may be a translation whose daemon died (464XLAT). A portal is asked
+//     again every twenty seconds, since nothing else tells that it lets users
+//     through; then everything is asked anew.
 type Book struct {
 	carriers map[int]*carrier
 	gateways []Gateway
@@ -74,6 +76,9 @@ type key struct {
 	name   string
 	family Family
 }
+
+// portal says that the answer tells whether the network is a captive portal.
+func (k key) portal() bool { return k == key{ipv4only, IPv4} }
 
 // entry is what is known of a key.
 type entry struct {
@@ -182,9 +187,16 @@ func (b *Book) Changed(slot int, now time.Time) {
 	if e := c.entries[key{ipv4only, IPv4}]; e != nil {
 		e.found, e.known = nil, false // a verdict about another network
 	}
-	for _, e := range c.entries {
-		e.asking, e.tries, e.anew = 0, 0, true
-		e.due = later(now, e.asked.Add(spacing))
+	c.anew(now, key{})
+}
+
+// anew has everything but one key asked again, and forgets what is under way.
+func (c *carrier) anew(now time.Time, but key) {
+	for k, e := range c.entries {
+		if k != but {
+			e.asking, e.tries, e.anew = 0, 0, true
+			e.due = later(now, e.asked.Add(spacing))
+		}
 	}
 }
 

@@ -363,6 +363,42 @@ func TestCaptivePortal(t *testing.T) {
 	s.says(0)
 }
 
+// Nothing tells that a portal lets the robot through but its DNS, which is asked
+// for that; the names that it lied about are asked for at once then.
+func TestPortalLetsThrough(t *testing.T) {
+	for _, metered := range []bool{false, true} {
+		c := wlan(0, IPv4)
+		c.Metered = metered
+		s := play(t, []Carrier{c}, gateway("west", "west.example.org:51820"))
+		s.answers("0 west.example.org A", "10.0.0.1")
+		s.answers("0 ipv4only.arpa A", "10.0.0.1")
+		s.run(3 * time.Second)
+		s.fail(0, "west")
+		s.run(time.Hour)
+		if !s.status(0).Captive {
+			t.Fatal("not captive")
+		}
+		s.asked()
+		s.run(time.Hour)
+		most := int(time.Hour/lastRetry + time.Hour/captiveRetry)
+		if metered {
+			most = int(2 * time.Hour / lastRetry)
+		}
+		if n := len(s.asked()); n > most || n < most-2 {
+			t.Errorf("metered %v: %d questions in an hour, want %d", metered, n, most)
+		}
+		s.answers("0 west.example.org A", "198.51.100.10")
+		s.answers("0 ipv4only.arpa A", "192.0.0.170", "192.0.0.171")
+		if metered {
+			s.run(lastRetry + time.Second)
+		} else {
+			s.run(captiveRetry + time.Second)
+		}
+		s.wantTold("0 west", "198.51.100.10:51820")
+		s.says(0)
+	}
+}
+
 func TestReload(t *testing.T) {
 	s := play(t, []Carrier{wlan(0, IPv4)}, gateway("west", "west.example.org:51820"), gateway("east", "west.example.org:443"))
 	s.answers("0 west.example.org A", "198.51.100.10")

@@ -227,18 +227,27 @@ func (b *Book) Record(q Question, a Answer, now time.Time) {
 		return
 	}
 	c := b.carriers[q.Carrier.Slot]
-	e := c.entries[key{q.Name, q.Family}]
+	k := key{q.Name, q.Family}
+	e := c.entries[k]
 	e.asking, e.trouble = 0, nil
 	c.servers = a.Asked
 	switch {
 	case a.Err == nil, errors.Is(a.Err, ErrNotFound):
+		released := k.portal() && Captive(e.found) && !Captive(a.Found)
 		e.found, e.known, e.since = slices.Clone(a.Found), true, now
+		if released {
+			c.anew(now, k)
+		}
 	default:
 		e.trouble = a.Err
 	}
 	pressed := slices.ContainsFunc(b.wanted(c), func(w want) bool { return w.name == q.Name && w.family == q.Family && w.pressed })
 	if e.trouble != nil || pressed {
-		e.due = now.Add(backoff(e.tries))
+		d := backoff(e.tries)
+		if k.portal() && Captive(e.found) && !c.Metered {
+			d = min(d, captiveRetry)
+		}
+		e.due = now.Add(d)
 		e.tries++
 	}
 }

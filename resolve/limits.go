@@ -55,6 +55,10 @@ const (
 	// minutes, then twelve an hour.
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
+	// captiveRetry is the longest distance of questions that tell whether a captive
+	// portal still is one; they cost 1 MB a day. Where data costs they are as seldom
+	// as others.
+	captiveRetry = 20 * time.Second
 	// spacing is the least distance of one question to its repetition, whatever
 	// happens: link events come in bursts of a dozen.
 	spacing = time.Second
