@@ -142,9 +142,15 @@ const (
 	// leastReassembled is the size in bytes up to which packets are put together
 	// from parts whatever this node's own MTU is: peers may have a larger one.
 	leastReassembled = 1500
-	// ownRateAfter is how long a carrier must be in use before what fogplr itself
-	// sends is told as a rate: the handshakes of the start are no measure.
-	ownRateAfter = 5 * time.Minute
+	// ownSettles is how long a carrier's start takes: handshakes, the search for the
+	// largest frame, and until idle paths are probed as seldom as they will be.
+	ownSettles = 20 * time.Second
+	// ownRateAfter is how long after that its own traffic must have been counted to
+	// be told as a rate: of six probes one more or less does not matter.
+	ownRateAfter = time.Minute
+	// ownMarks, ownEvery apart, remember it for a day.
+	ownMarks = 25
+	ownEvery = time.Hour
 	// mappingInterval is from which announced probe interval on a gateway tells a
 	// robot at which address it sees it: sooner no translator forgets a mapping.
 	mappingInterval = time.Second

@@ -41,6 +41,7 @@ func (r *Robot) probe(c *carrier) time.Time {
 	r.noteSessions(c)
 	r.mu.Lock()
 	links := slices.Clone(c.links)
+	c.own.note(c.ownBytes(), c.start, time.Now())
 	if refused := c.wg.bind.stats.txTooBig.Load(); refused != c.tooBig {
 		c.tooBig = refused
 		for _, l := range links {

@@ -94,6 +94,7 @@ type carrier struct {
 	bound   int            // interface index that the sockets are bound to, 0 if none
 	network []netip.Prefix // that it was last seen in
 	tooBig  uint64         // what the kernel had refused as too big when that was last looked at
+	own     ownRate
 }
 
 // NewRobot starts a robot's WireGuard devices on host, which it owns from then

@@ -107,11 +107,8 @@ func (r *Robot) Status() Status {
 			Interface: c.Interface, Label: c.Label, Slot: c.Slot, Usable: c.bound != 0 && c.uplink.Problem == "",
 			Problem: c.uplink.Problem, Socket: c.wg.bind.stats.status(),
 		}
-		// What is counted between the two is on its way: no less than nothing.
-		cs.OwnBytes = cs.Socket.WireBytes - min(cs.Socket.WireBytes, c.applied.Load())
-		if up := now.Sub(c.start); up >= ownRateAfter {
-			cs.OwnPerDay = uint64(float64(cs.OwnBytes) * float64(24*time.Hour) / float64(up))
-		}
+		cs.OwnBytes = c.ownBytes()
+		cs.OwnPerDay = c.own.perDay(cs.OwnBytes, now)
 		s.Carriers = append(s.Carriers, cs)
 		if c.uplink.Warning != "" {
 			s.Warnings = append(s.Warnings, c.uplink.Warning)
@@ -126,4 +123,11 @@ func (r *Robot) Status() Status {
 		s.Ready = s.Ready && up
 	}
 	return s
+}
+
+// ownBytes are those that were no application's. What is counted between the two
+// is on its way: no less than nothing.
+func (c *carrier) ownBytes() uint64 {
+	applied := c.applied.Load()
+	return max(c.wg.bind.stats.wire.Load(), applied) - applied
 }
