@@ -86,6 +86,7 @@ func wideStatus() tunnel.Status {
 		Addresses: []string{"10.77.0.2/16", "fd77:1122:3344:5566:7788:99aa:bbcc:2/64", "fd78:1122:3344:5566:7788:99aa:bbcc:2/64"},
 		Carriers: []tunnel.CarrierStatus{
 			{Interface: "enx001122334455", Usable: true, Socket: tunnel.SocketStatus{TxBytes: 999_900_000_000, RxBytes: 999_900_000_000, TxDropped: 1e9, TxErrors: 1e9, RxOverflow: 1e9}},
+			{Interface: "wlx0a0b0c0d0e0f", Slot: 1, Usable: true, Captive: true},
 			{Interface: "wwx0a0b0c0d0e0f", Slot: 7, Problem: "The interface wwx0a0b0c0d0e0f is down, so nothing can be sent over it. Bring it up with `ip link set dev wwx0a0b0c0d0e0f up`, or look at the modem."},
 		},
 		Out: tunnel.OutCounters{Packets: 1e12, Bytes: 1e15, Local: 1e6, NoPeer: 1e6, NoPath: 1e6, NotAllowed: 1e6},

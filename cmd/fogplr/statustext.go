@@ -83,8 +83,11 @@ func carrierTable(w io.Writer, carriers []tunnel.CarrierStatus) {
 	for i := range carriers {
 		c := &carriers[i]
 		state := "usable"
-		if !c.Usable {
+		switch {
+		case !c.Usable:
 			state = "unusable"
+		case c.Captive:
+			state = "captive"
 		}
 		cells := socketCells(c.Interface, &c.Socket)
 		t.row(slices.Concat(cells[:1], []string{fmt.Sprint(c.Slot)}, cells[1:], []string{state})...)
