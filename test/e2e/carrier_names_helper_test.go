@@ -132,3 +132,16 @@ func warns(s *tunnel.Status, words ...string) error {
 	}
 	return errors.New("no sentence with " + strings.Join(words, ", ") + " in " + strings.Join(s.Warnings, " "))
 }
+
+// paths returns a robot's paths by the carrier in a slot.
+func (r *robot) paths(t testing.TB, slot int) (all []tunnel.PathStatus) {
+	t.Helper()
+	for _, p := range status(t, r.Member).Peers {
+		for _, l := range p.Paths {
+			if l.Slot == slot {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
