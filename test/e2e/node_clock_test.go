@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -165,41 +164,4 @@ func leap(t *testing.T, w *world, r *robot, g *gateway) {
 	if took > backIn {
 		t.Errorf("back from 50 years ahead: up after %v only", took)
 	}
-}
-
-// renewed waits until the robot's keys have been renewed on all its paths, and
-// returns an error if a path goes down before that.
-func renewed(t testing.TB, g *gateway, r *robot, within time.Duration) error {
-	t.Helper()
-	before := handshakes(t, g)
-	for began := time.Now(); time.Since(began) < within; time.Sleep(time.Second) {
-		s := status(t, r.Member)
-		for _, c := range r.lab.Carriers {
-			if p := pathOf(t, s, g.Name, c.Interface); !p.Up {
-				return fmt.Errorf("%s went down: %s", c.Interface, p.Stage)
-			}
-		}
-		now, fresh := handshakes(t, g), 0
-		for key, at := range now {
-			if at != before[key] {
-				fresh++
-			}
-		}
-		if fresh >= len(r.lab.Carriers) {
-			return nil
-		}
-	}
-	return errors.New("no new keys")
-}
-
-// handshakes returns when the gateway last shook hands with each key.
-func handshakes(t testing.TB, g *gateway) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for line := range strings.Lines(output(t, g.lab.Node, "wg", "show", "fogplr-gw", "latest-handshakes")) {
-		if key, at, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
-			all[key] = at
-		}
-	}
-	return all
 }
