@@ -64,33 +64,35 @@ type Signals struct {
 // largest frame that is ever sent. One goroutine at a time; the caller locks.
 // Nothing allocates.
 //
-//	+-----+  Start          +------+  base passes  +-----------+
-//	| off | --------------> | base | ------------> | searching |
-//	+-----+ <-------------- +------+               +-----------+
-//	   the reply is short   |  ^  |  the top passes  |       ^
-//	               base is  |  |  +-----------+      | nothing larger passes,
-//	               missed   v  | base         v      v       | or 12 probes
-//	                   +-------+ passes     +----------+     |
-//	                   | error |            | complete | ----+ 10 min of traffic,
-//	                   +-------+ <--------- +----------+       or a link event
-//	                           by base: what
-//	                           was found is lost
+//	+-----+  Start           +------+   base passes   +-----------+
+//	| off | ---------------> | base | --------------> | searching |
+//	+-----+ <--------------- +------+                 +-----------+
+//	   the reply is short     |  ^ ^                    |       ^
+//	           base is missed |  | | what was found     |       | 10 min of traffic,
+//	                          v  | | is lost            v       | or a link event
+//	                     +-------+ |                  +----------+
+//	                     | error | +----------------- | complete |
+//	                     +-------+                    +----------+
+//	   base is tried again each minute     nothing larger passes, or 12 probes;
+//	                                       from base at once if the top passes
 //
 // A probe is missed when it was not answered within twice the path's timeout
 // (half a second at least) while a small one that was sent later was: otherwise
 // it is the path that is silent, not the size. A size is given up after three
 // misses (MAX_PROBES), more on a path that answers few probes, or that loses much
 // though some data of that size passes, so that loss is not taken for a limit: a
-// carrier that throttles drops large frames and has room for small ones. A search has 12 probes, one outstanding. The top is tried
-// first, since most paths take it, then the base. What lies above a size that does
-// not pass does not pass either, so a first miss bounds the search, and only the
-// size next above the one that was found needs all its misses. In the state error
-// the search goes on below the base. A search that ran out of probes goes on a
-// minute later.
+// carrier that throttles drops large frames and has room for small ones.
 //
-// What was found is tried again while traffic flows, after a link event, when the
-// path was away, and when it loses much. When it is missed as often as a size is
-// tried, the path is a black hole for it (RFC 8899, 4.3).
+// A search has 12 probes, one outstanding. The top is tried first, since most paths
+// take it, then the base. What lies above a size that does not pass does not pass
+// either, so a first miss bounds the search, and only the size next above the one
+// that was found needs all its misses. In the state error the search goes on below
+// the base. A search that ran out of probes goes on a minute later.
+//
+// What was found is tried again while traffic flows, unless data of that size passes
+// by itself, after a link event, when the path was away, and when it loses much.
+// When it is missed as often as a size is tried, the path is a black hole for it
+// (RFC 8899, 4.3).
 type Search struct {
 	most    int // the largest frame that this node sends
 	ceiling int // and the gateway
