@@ -21,8 +21,9 @@ type Report struct {
 // rp_filter back from what is remembered under runtimeDir. The TUN device
 // tunName, its addresses and the blackhole routes stay, unless all is set; then
 // only the blackhole routes that belong to another fogplr TUN device stay. What
-// is gone already is no error. A daemon that runs restores its own rules and
-// routes, but not its device: see InUse.
+// a daemon needs that runs in the namespace with another TUN device stays, too; one
+// that runs with tunName restores its rules and routes, but not its device: see
+// InUse. What is gone already is no error.
 func Cleanup(runtimeDir, tunName string, all bool, log *slog.Logger) (Report, error) {
 	k, err := openKernel()
 	if err != nil {
@@ -50,12 +51,15 @@ func cleanup(k kernel, runtimeDir, tunName string, all bool, log *slog.Logger) (
 	if all {
 		spare = v.overlays(tunName)
 	}
-	lines, err := sweep(k, v, all && errs[0] == nil, spare)
+	beside := v.others(tunName)
+	lines, err := sweep(k, v, beside, all && errs[0] == nil, spare)
 	r.Changes = append(r.Changes, lines...)
 	errs = append(errs, err)
-	lines, err = newRPStore(runtimeDir, k).restore(k)
-	r.Changes = append(r.Changes, lines...)
-	errs = append(errs, err)
+	if !beside.robot {
+		lines, err = newRPStore(runtimeDir, k).restore(k)
+		r.Changes = append(r.Changes, lines...)
+		errs = append(errs, err)
+	}
 	for _, line := range r.Changes {
 		log.Info("network configuration changed", "change", line)
 	}
@@ -78,9 +82,9 @@ func removeTUN(k kernel, v *view, name string) (string, error) {
 	return "ip link del " + name, nil
 }
 
-// sweep deletes all rules and routes with Protocol, blackhole routes only when
-// asked to, and not those for the prefixes to spare.
-func sweep(k kernel, v *view, blackholes bool, spare []netip.Prefix) (removed []string, err error) {
+// sweep deletes all rules and routes with Protocol that no other daemon needs,
+// blackhole routes only when asked to, and not those for the prefixes to spare.
+func sweep(k kernel, v *view, beside others, blackholes bool, spare []netip.Prefix) (removed []string, err error) {
 	var errs []error
 	try := func(o op, err error) {
 		switch {
@@ -91,12 +95,16 @@ func sweep(k kernel, v *view, blackholes bool, spare []netip.Prefix) (removed []
 		}
 	}
 	for _, r := range v.rules {
-		if r.protocol == Protocol {
+		if r.protocol == Protocol && !beside.need(r) {
 			try(op{verb: delRule, rule: r}, k.delRule(r))
 		}
 	}
 	for _, r := range slices.Backward(v.routes) {
-		if r.protocol == Protocol && (r.kind != unix.RTN_BLACKHOLE || blackholes && !slices.Contains(spare, r.dst)) {
+		stays := beside.robot && isCarrierTable(r.table)
+		if r.kind == unix.RTN_BLACKHOLE {
+			stays = !blackholes || slices.Contains(spare, r.dst)
+		}
+		if r.protocol == Protocol && !stays {
 			try(op{verb: delRoute, route: r, name: v.linkName(r.oif)}, k.delRoute(r))
 		}
 	}

@@ -47,8 +47,7 @@ type ownership struct {
 }
 
 func (o *ownership) ownsTable(table int) bool {
-	slot := table - TableBase
-	return slot >= 0 && slot <= maxSlot && o.slots[slot]
+	return isCarrierTable(table) && o.slots[table-TableBase]
 }
 
 func (o *ownership) ownsRule(r rule) bool {

@@ -346,7 +346,7 @@ func manage(t *testing.T, k kernel) (*Manager, *strings.Builder) {
 	t.Helper()
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	m, err := newManager(k, t.TempDir(), log)
+	m, err := newManager(k, t.TempDir(), "plr0", log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -272,7 +272,7 @@ func (l *lab) unchanged(before, after []string, but ...string) {
 
 func (l *lab) manager(dir string) *Manager {
 	l.t.Helper()
-	m, err := New(dir, slog.New(slog.NewTextHandler(logWriter{l.t}, nil)))
+	m, err := New(dir, "plr0", slog.New(slog.NewTextHandler(logWriter{l.t}, nil)))
 	l.must(err)
 	l.t.Cleanup(func() { _ = m.Close() })
 	return m

@@ -13,6 +13,9 @@ import (
 // owner follows.
 const aliasPrefix = "fogplr "
 
+// robotOwner begins TUN.Owner of a robot.
+const robotOwner = "robot "
+
 func (t TUN) alias() string { return aliasPrefix + t.Owner }
 
 // ours says that the link is a TUN device that a fogplr daemon set up.
@@ -67,16 +70,44 @@ func (v *view) hasAny(l link, addresses []netip.Prefix) bool {
 // daemon keeps exactly its own addresses on its device, which outlives it, so
 // these are the prefixes of the other nodes on this machine.
 func (v *view) overlays(but string) []netip.Prefix {
+	return v.networksOf(func(l link) bool { return l.name != but && l.ours() })
+}
+
+func (v *view) networksOf(which func(link) bool) []netip.Prefix {
 	var found []netip.Prefix
 	for _, a := range v.addresses {
 		for _, l := range v.links {
-			if l.index == a.index && l.name != but && l.ours() {
+			if l.index == a.index && which(l) {
 				found = append(found, a.subnet)
 			}
 		}
 	}
 	return found
 }
+
+// others are the fogplr daemons that run in the same network namespace: a
+// robot beside a gateway. What they have in the kernel is not left behind.
+type others struct {
+	robot    bool
+	overlays []netip.Prefix
+}
+
+// others returns those with another TUN device than the named one.
+func (v *view) others(tun string) others {
+	lives := func(l link) bool { return l.name != tun && l.ours() && l.carrier }
+	return others{
+		robot:    slices.ContainsFunc(v.links, func(l link) bool { return lives(l) && strings.HasPrefix(l.alias, aliasPrefix+robotOwner) }),
+		overlays: v.networksOf(lives),
+	}
+}
+
+// need says that one of them may have put the rule there, for its carriers or its
+// overlay.
+func (o others) need(r rule) bool {
+	return o.robot && isCarrierTable(r.table) || r.table == unix.RT_TABLE_MAIN && slices.Contains(o.overlays, r.dst)
+}
+
+func isCarrierTable(table int) bool { return table >= TableBase && table <= TableBase+maxSlot }
 
 // dropUnused removes the blackhole routes that this Manager added, if its TUN
 // device is gone.

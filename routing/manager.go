@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,15 +41,17 @@ const leftBehind = "removed what an earlier run left behind"
 
 // New opens the configuration of the current network namespace, and removes the
 // rules and routes that a daemon which was killed left behind; its TUN device,
-// the blackhole routes and the loose rp_filter settings are taken over.
+// the blackhole routes and the loose rp_filter settings are taken over. tun is the
+// name of this node's device, by which it is told from other nodes that run in the
+// namespace: at most one robot, and gateways.
 // runtimeDir is where the old rp_filter values are remembered, /run/fogplr by
-// default. One robot may run in a namespace at a time.
-func New(runtimeDir string, log *slog.Logger) (*Manager, error) {
+// default.
+func New(runtimeDir, tun string, log *slog.Logger) (*Manager, error) {
 	k, err := openKernel()
 	if err != nil {
 		return nil, err
 	}
-	m, err := newManager(k, runtimeDir, log)
+	m, err := newManager(k, runtimeDir, tun, log)
 	if err != nil {
 		k.close()
 		return nil, err
@@ -55,14 +59,14 @@ func New(runtimeDir string, log *slog.Logger) (*Manager, error) {
 	return m, nil
 }
 
-func newManager(k kernel, runtimeDir string, log *slog.Logger) (*Manager, error) {
+func newManager(k kernel, runtimeDir, tun string, log *slog.Logger) (*Manager, error) {
 	m := &Manager{kernel: k, store: newRPStore(runtimeDir, k), log: log,
 		noRules: map[bool]bool{}, keeper: newKeeper()}
 	v, err := k.view(nil)
 	if err != nil {
 		return nil, err
 	}
-	removed, err := sweep(k, v, false, nil)
+	removed, err := sweep(k, v, v.others(tun), false, nil)
 	for _, line := range removed {
 		log.Info(leftBehind, "change", line)
 	}
@@ -268,7 +272,10 @@ func (m *Manager) end(failed bool) error {
 		return err
 	}
 	var errs []error
-	for _, o := range changes(v, plan{}, &m.own) {
+	beside := v.others(m.tun)
+	own := m.own
+	own.overlay = slices.DeleteFunc(slices.Clone(own.overlay), func(p netip.Prefix) bool { return slices.Contains(beside.overlays, p) })
+	for _, o := range changes(v, plan{}, &own) {
 		if err := m.do(v, o); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", o, why(err)))
 			continue

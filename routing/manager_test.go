@@ -134,24 +134,6 @@ func TestReachedKeepsTheCallersAddress(t *testing.T) {
 	}
 }
 
-func TestTwoManagersLeaveEachOtherAlone(t *testing.T) {
-	v := modems()
-	v.rpFilter["all"] = 1
-	k := newFake(v)
-	robot, _ := manage(t, k)
-	apply(t, robot, modemWants())
-	full, _ := k.view(nil)
-	gateway := &Manager{kernel: k, store: robot.store, log: robot.log, noRules: map[bool]bool{}, keeper: newKeeper()}
-	apply(t, gateway, nil)
-	if err := gateway.Close(); err != nil {
-		t.Fatal(err)
-	}
-	same(t, full, &k.v)
-	if k.v.rpFilter["usb1"] != rpLoose {
-		t.Error("the gateway put back the robot's rp_filter")
-	}
-}
-
 func TestRPFilter(t *testing.T) {
 	strict := func() *fakeKernel {
 		v := world()

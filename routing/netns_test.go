@@ -257,7 +257,7 @@ func TestKernelKilled(t *testing.T) {
 	dir := t.TempDir()
 	tun := l.persistentTUN("plr0")
 	start := func() *Manager {
-		m, err := New(dir, slog.New(slog.DiscardHandler))
+		m, err := New(dir, "plr0", slog.New(slog.DiscardHandler))
 		l.must(err)
 		t.Cleanup(m.kernel.close)
 		return m
@@ -364,7 +364,7 @@ func TestKernelRenamed(t *testing.T) {
 	l.modems(2, "dev %s table 30%d")
 	l.run("sysctl -qw net.ipv4.conf.usb0.rp_filter=1")
 	var log strings.Builder
-	m, err := New(t.TempDir(), slog.New(slog.NewTextHandler(&log, nil)))
+	m, err := New(t.TempDir(), "plr0", slog.New(slog.NewTextHandler(&log, nil)))
 	l.must(err)
 	defer m.Close()
 	changes := func(wants ...Want) []string {

@@ -51,7 +51,7 @@ func TestUnprivilegedChild(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	m, err := New(dir, slog.New(slog.DiscardHandler))
+	m, err := New(dir, "plr0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func TestProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := newManager(k, dir, slog.New(slog.DiscardHandler))
+		m, err := newManager(k, dir, "plr0", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestConverges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := newManager(k, dir, log)
+			m, err := newManager(k, dir, "plr0", log)
 			if err != nil {
 				t.Fatal(err)
 			}

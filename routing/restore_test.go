@@ -195,7 +195,7 @@ func TestOneGone(t *testing.T) {
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		k := newFake(drawView(t))
-		m, err := newManager(k, fmt.Sprintf("%s/%p", base, k), slog.New(slog.DiscardHandler))
+		m, err := newManager(k, fmt.Sprintf("%s/%p", base, k), "plr0", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

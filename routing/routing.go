@@ -33,7 +33,7 @@ type TUN struct {
 	// length, like 10.77.0.2/16.
 	Addresses []netip.Prefix
 	// Owner tells this node from others on the same machine, like "robot
-	// stretch". It stands in the device's alias (IFLA_IFALIAS, at most 255 bytes
+	// stretch": role and name. It stands in the device's alias (IFLA_IFALIAS, at most 255 bytes
 	// with what fogplr puts before it), by which a later start recognises the
 	// device under another name.
 	Owner string

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/fogplr/fogplr/internal/config"
@@ -22,33 +24,22 @@ type cleanupCmd struct {
 	Config string `placeholder:"FILE" help:"Configuration of this robot or gateway (/etc/fogplr/robot.toml and gateway.toml)."`
 }
 
-// place is where a daemon leaves its traces.
-type place struct{ iface, runtimeDir string }
+// place is where a daemon leaves its traces, and where it answers while it runs.
+type place struct{ iface, socket string }
 
 func (c cleanupCmd) Run(a *app) error {
-	sockets, places, err := c.find(a.stderr)
+	places, err := c.find(a.stderr)
 	if err != nil {
 		return err
 	}
-	for _, socket := range sockets {
-		if !c.Force && control.Running(socket) {
-			return fmt.Errorf("the daemon at %s is running and needs what cleanup would remove: stop it first, or use --force", socket)
-		}
-	}
-	for _, p := range places {
-		used, err := routing.InUse(p.iface)
-		if err != nil {
-			return fmt.Errorf("cannot clean up: %w", err)
-		}
-		if used && !c.Force {
-			return fmt.Errorf("a program has %s open, most likely a fogplr daemon, and needs what cleanup would remove: stop it first, or use --force", p.iface)
-		}
+	if places, err = c.unused(places, a.stderr); err != nil {
+		return err
 	}
 	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	total := routing.Report{Changes: []string{}}
 	var errs []error
 	for _, p := range places {
-		r, err := routing.Cleanup(p.runtimeDir, p.iface, c.All, log)
+		r, err := routing.Cleanup(filepath.Dir(p.socket), p.iface, c.All, log)
 		total.Changes = append(total.Changes, r.Changes...)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cannot clean up: %w", err))
@@ -62,16 +53,44 @@ func (c cleanupCmd) Run(a *app) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// find returns the control sockets to ask and the places to clean. A default
-// configuration that is wrong or missing stands for the defaults: cleaning up
-// must be possible all the same.
-func (c cleanupCmd) find(stderr io.Writer) (sockets []string, places []place, err error) {
+// unused leaves out the places of daemons that run, and tells of them. It is an
+// error if nothing is left, because then somebody wants to clean up behind a
+// daemon's back.
+func (c cleanupCmd) unused(places []place, stderr io.Writer) (left []place, err error) {
+	if c.Force {
+		return places, nil
+	}
+	var busy error
+	for _, p := range places {
+		used, err := routing.InUse(p.iface)
+		switch {
+		case control.Running(p.socket):
+			busy = fmt.Errorf("the daemon at %s is running and needs what cleanup would remove: stop it first, or use --force", p.socket)
+		case err != nil:
+			return nil, fmt.Errorf("cannot clean up: %w", err)
+		case used:
+			busy = cmp.Or(busy, fmt.Errorf("a program has %s open, most likely a fogplr daemon, and needs what cleanup would remove: stop it first, or use --force", p.iface))
+		default:
+			left = append(left, p)
+		}
+	}
+	switch {
+	case len(left) == 0:
+		return nil, busy
+	case busy != nil:
+		fmt.Fprintf(stderr, "fogplr: not everything is cleaned up: %v\n", busy)
+	}
+	return left, nil
+}
+
+// find returns the places to clean. A default configuration that is wrong or
+// missing stands for the defaults: cleaning up must be possible all the same.
+func (c cleanupCmd) find(stderr io.Writer) (places []place, err error) {
 	files := []string{robotConfig, gatewayConfig}
 	if c.Config != "" {
 		files = []string{c.Config}
 	} else {
-		sockets = []string{config.RobotSocket, config.GatewaySocket}
-		places = []place{{config.DefaultInterface, filepath.Dir(config.RobotSocket)}}
+		places = []place{{config.DefaultInterface, config.RobotSocket}, {config.DefaultInterface, config.GatewaySocket}}
 	}
 	for _, file := range files {
 		if _, err := os.Stat(file); c.Config == "" && errors.Is(err, fs.ErrNotExist) {
@@ -80,24 +99,16 @@ func (c cleanupCmd) find(stderr io.Writer) (sockets []string, places []place, er
 		n, err := config.LoadNode(file)
 		switch {
 		case err == nil:
-			sockets = appendNew(sockets, n.ControlSocket)
-			places = appendNew(places, place{n.Interface, filepath.Dir(n.ControlSocket)})
+			if p := (place{n.Interface, n.ControlSocket}); !slices.Contains(places, p) {
+				places = append(places, p)
+			}
 		case c.Config != "":
-			return nil, nil, err
+			return nil, err
 		default:
 			fmt.Fprintf(stderr, "%v\nfogplr: cleaning up as if %s had the default interface and control socket\n", err, file)
 		}
 	}
-	return sockets, places, nil
-}
-
-func appendNew[T comparable](list []T, x T) []T {
-	for _, y := range list {
-		if x == y {
-			return list
-		}
-	}
-	return append(list, x)
+	return places, nil
 }
 
 type prepareCmd struct {

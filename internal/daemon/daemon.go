@@ -89,7 +89,7 @@ func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 	}
 	// Not before the TUN device is ours: New removes rules and routes that it
 	// takes for a dead daemon's.
-	if b.net, err = routing.New(b.runtimeDir(), o.Log); err != nil {
+	if b.net, err = routing.New(b.runtimeDir(), cfg.Interface, o.Log); err != nil {
 		return nil, b.fail(err)
 	}
 	if err := b.setupTUN(); err != nil {
