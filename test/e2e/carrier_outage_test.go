@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/test/deploy"
 	"github.com/fogplr/fogplr/test/lab"
 )
@@ -78,9 +79,9 @@ func outage(net upstreams, victims []*victim) {
 	}
 }
 
-// searches is the longest distance between two handshakes of a robot that knows no
-// living path.
-const searches = 5 * time.Second
+// searches is the distance between two handshakes of a robot that has traffic and
+// no living path for it.
+var searches = path.DefaultConfig().Retry
 
 // A robot in a network that another program has shut, but for its own traffic,
 // when its daemon is killed: what stays behind keeps the overlay shut, and never
