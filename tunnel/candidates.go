@@ -30,7 +30,8 @@ type candidates struct {
 type candidate struct {
 	at       netip.AddrPort
 	reached  bool      // the carrier has a route to it
-	answered bool      // in this search
+	asked    bool      // in this search
+	answered bool      // and so it did
 	bad      time.Time // when a path was last moved away from it, or had to come back
 }
 
@@ -70,17 +71,23 @@ func (c *candidates) up(up bool) {
 	c.asked, c.tries = time.Time{}, 0
 	c.badSince, c.moved, c.shunned = time.Time{}, time.Time{}, netip.AddrPort{}
 	for i := range c.all {
-		c.all[i].answered = false
+		c.all[i].asked, c.all[i].answered = false, false
 	}
 }
 
-// ask returns the candidates to send a request to.
-func (c *candidates) ask(now time.Time) (to []netip.AddrPort) {
+// ask returns the candidates to send a request to: all of them if a round of
+// requests is due, else those that came after the first one of this search, such as
+// the other family of a name.
+func (c *candidates) ask(round bool, now time.Time) (to []netip.AddrPort) {
+	if c.asked.IsZero() && !round {
+		return nil
+	}
 	if c.asked.IsZero() {
 		c.asked = now
 	}
-	for _, x := range c.all {
-		if x.reached {
+	for i := range c.all {
+		if x := &c.all[i]; x.reached && (round || !x.asked) {
+			x.asked = true
 			to = append(to, x.at)
 		}
 	}

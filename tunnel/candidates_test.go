@@ -18,7 +18,7 @@ func TestCandidates(t *testing.T) {
 		want   netip.AddrPort
 		turned bool
 	}
-	ask := func(c *candidates, now time.Time) { c.ask(now) }
+	ask := func(c *candidates, now time.Time) { c.ask(true, now) }
 	answer := func(from netip.AddrPort) func(*candidates, time.Time) {
 		return func(c *candidates, _ time.Time) { c.answer(from) }
 	}
@@ -108,4 +108,39 @@ func TestBadPathsMove(t *testing.T) {
 			t.Errorf("%s: a search listens to %v alone", name, c.listen())
 		}
 	}
+}
+
+// What comes while others have been asked already is asked at once, and once.
+func TestCandidatesThatComeLate(t *testing.T) {
+	six, four := netip.MustParseAddrPort("[2001:db8::1]:51820"), netip.MustParseAddrPort("192.0.2.1:51820")
+	both := map[netip.Addr]bool{six.Addr(): true, four.Addr(): true}
+	only6 := map[netip.Addr]bool{six.Addr(): true}
+	now := time.Now()
+	c := candidates{searching: true}
+	wants := func(what string, round bool, want ...netip.AddrPort) {
+		t.Helper()
+		now = now.Add(10 * time.Millisecond)
+		if got := c.ask(round, now); !slices.Equal(got, want) {
+			t.Errorf("%s: asks %v, want %v", what, got, want)
+		}
+	}
+	c.set([]netip.AddrPort{six}, both)
+	c.choose(now)
+	wants("before a round is due", false)
+	wants("the first round", true, six)
+	wants("nothing new", false)
+	c.set([]netip.AddrPort{six, four}, only6)
+	wants("there is no route to the new one", false)
+	c.route(both)
+	wants("a new one", false, four)
+	wants("nothing new", false)
+	c.answer(four)
+	if turned, _ := c.choose(now.Add(headStart)); !turned || c.used != four {
+		t.Errorf("%v is used", c.used)
+	}
+	wants("the next round", true, six, four)
+	c.up(true)
+	c.up(false)
+	wants("a new search", false)
+	wants("its first round", true, six, four)
 }

@@ -106,9 +106,7 @@ func (r *Robot) poll(l *link) deed {
 	if up || called {
 		return do
 	}
-	if do.Stun {
-		do.ask = l.ways.ask(now)
-	}
+	do.ask = l.ways.ask(do.Stun, now)
 	turned, again := l.ways.choose(now)
 	if !again.IsZero() && again.Before(do.next) {
 		do.next = again
