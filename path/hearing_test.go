@@ -44,3 +44,17 @@ func TestHearing(t *testing.T) {
 		}
 	}
 }
+
+// A carrier that took its leave is not sent to, until it is heard again.
+func TestFarewell(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	var h Hearing
+	h.Announced(5*time.Second, now)
+	h.Announced(0, now.Add(time.Second))
+	if now = now.Add(time.Second); h.Live(now) || h.Recent(now) || !h.Last().Equal(now) {
+		t.Errorf("after its farewell: live %v, recent %v, last %v", h.Live(now), h.Recent(now), h.Last())
+	}
+	if h.Heard(now); !h.Live(now) || !h.Recent(now) {
+		t.Error("it came back and is not heard")
+	}
+}

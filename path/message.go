@@ -35,7 +35,9 @@ var ErrShort = errors.New("probe or reply is too short")
 type Probe struct {
 	ID uint32
 	// Interval after which the next probe comes at the latest, 0 to 65.535 s in
-	// whole milliseconds; what lies outside is sent as the nearest limit.
+	// whole milliseconds; what lies outside is sent as the nearest limit. 0 is a
+	// farewell: nothing is to be sent by this path, not even a reply, until something
+	// comes by it again.
 	Interval time.Duration
 	// LossIn is the share (0 to 1) of the gateway's frames on this path that the
 	// robot misses, -1 when unknown.
