@@ -242,3 +242,39 @@ func TestFirstRTTWithoutSession(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A path turns to another address while a session with the last one is unproven:
+// the next handshake comes as soon as any, and nothing of before proves anything.
+func TestTurned(t *testing.T) {
+	now := time.Now()
+	m := New(DefaultConfig(), now)
+	m.Route(true, now)
+	first, _ := m.Poll(now)
+	now = now.Add(100 * time.Millisecond)
+	m.Session(now)
+	now = now.Add(100 * time.Millisecond)
+	id := m.Turned(now)
+	if !first.Probe || id == first.ProbeID || m.HasSession(now) {
+		t.Errorf("probe %d after %+v", id, first)
+	}
+	m.Reply(first.ProbeID, now.Add(time.Millisecond))
+	if m.Up() {
+		t.Error("a reply to a probe of before made the path up")
+	}
+	a, next := m.Poll(now.Add(2 * time.Millisecond))
+	for !a.Handshake {
+		a, next = m.Poll(next)
+	}
+	if wait := next.Sub(now); wait > 3*DefaultConfig().Retry {
+		t.Errorf("the next handshake came %v after the turn", wait)
+	}
+	m = New(DefaultConfig(), now)
+	m.Route(true, now)
+	m.Poll(now)
+	id = m.Turned(now.Add(time.Millisecond))
+	m.Session(now.Add(50 * time.Millisecond))
+	m.Reply(id, now.Add(100*time.Millisecond))
+	if !m.Up() {
+		t.Error("its reply does not make the path up")
+	}
+}

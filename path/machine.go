@@ -216,6 +216,17 @@ func (m *Machine) Doubt() { m.sizes.Doubt() }
 // a search, since two that meet come to nothing.
 func (m *Machine) Hold(until time.Time) { m.held = until }
 
+// Turned says that the caller turns to another address of the gateway in a search:
+// it gives up the keys and starts a handshake at once. It returns the ID of the
+// probe to send with it; earlier ones prove nothing any more.
+func (m *Machine) Turned(now time.Time) (probe uint32) {
+	m.expire(now, m.HasSession(now))
+	if !m.lastHS.Equal(now) {
+		m.handshake(now)
+	}
+	return m.sendProbe(now)
+}
+
 // Slept says that this program or machine stood still for d, which the times
 // passed in may not show (CLOCK_MONOTONIC stands still in a suspend). Keys die with
 // their age: they are renewed if they may be dead at the other end by now, and

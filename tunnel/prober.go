@@ -111,7 +111,9 @@ func (r *Robot) poll(l *link) deed {
 	if !again.IsZero() && again.Before(do.next) {
 		do.next = again
 	}
-	do.turned = turned
+	if do.turned = turned; turned && !do.Expire {
+		do.Probe, do.Size, do.ProbeID = true, 0, l.machine.Turned(now)
+	}
 	do.to = l.ways.used
 	return do
 }
