@@ -25,7 +25,8 @@ func (g *Gateway) probed(l *link, m path.Probe, size int, now time.Time) {
 	idle := m.Interval >= mappingInterval && len(g.byPeer) <= mappingPeers
 	g.mu.Unlock()
 	l.largest.Store(int32(m.Largest))
-	a := answer{link: l, reply: path.Reply{ID: m.ID, LossOut: l.loss.Share(), Bytes: l.rxBytes}}
+	a := answer{link: l, reply: path.Reply{ID: m.ID, LossOut: l.loss.Share(), Bytes: l.rxBytes, Seen: uint16(l.rxLargest)}}
+	l.rxLargest = 0
 	a.reply.Received, a.reply.Expected = l.loss.Totals()
 	a.size = m.ReplyFrame(size, replicate.TagLen+path.ReplyLen, g.cfg.frameMTU())
 	if idle {

@@ -113,10 +113,10 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 	l.peer.twin.see(t.Epoch, now)
 	switch t.Type {
 	case replicate.Data:
-		l.carried(len(f), in.mtu+replicate.TagLen)
+		in.carried(l, len(f))
 		in.data(l, &t, payload, offset, now)
 	case replicate.Part:
-		l.carried(len(f), in.mtu+replicate.TagLen)
+		in.carried(l, len(f))
 		if l.parts == nil {
 			l.parts = replicate.NewReassembler(max(in.mtu, leastReassembled))
 		}
@@ -138,6 +138,12 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 	default: // a newer peer's: harmless
 		in.counters.BadVersion++
 	}
+}
+
+// carried notes a frame of size bytes that holds a packet or a part of one.
+func (in *inward) carried(l *link, size int) {
+	l.carried(size, in.mtu+replicate.TagLen)
+	l.rxLargest = max(l.rxLargest, size)
 }
 
 // data takes one numbered inner packet: its claim is checked before its number

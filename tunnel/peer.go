@@ -66,10 +66,12 @@ type link struct {
 	// Guarded by inward.mu.
 	loss     path.Loss
 	rxFrames uint64
-	rxBytes  uint32                 // of all frames, tags included; wraps
-	rxData   int                    // data frames since the last upkeep
-	parts    *replicate.Reassembler // nil until a part comes
-	lossOut  float64
+	rxBytes  uint32 // of all frames, tags included; wraps
+	// rxLargest is the largest frame with data since that was last told, in bytes.
+	rxLargest int
+	rxData    int                    // data frames since the last upkeep
+	parts     *replicate.Reassembler // nil until a part comes
+	lossOut   float64
 
 	// Guarded by node.mu.
 	machine *path.Machine // robot only

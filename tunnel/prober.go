@@ -90,6 +90,9 @@ func (r *Robot) poll(l *link) deed {
 	}
 	do := deed{now: now, lossIn: in.share}
 	l.machine.Arrived(in.received, in.expected, now)
+	if in.largest > 0 {
+		l.machine.Seen(in.largest, now)
+	}
 	do.Action, do.next = l.machine.Poll(now)
 	do.interval = l.machine.Interval(now)
 	up := l.machine.Up()
@@ -183,6 +186,7 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 type arrivals struct {
 	share              float64 // lost of late, 0 to 1
 	received, expected uint32  // frames in all
+	largest            int     // frame with data since the last time, bytes
 }
 
 func (r *Robot) arrived(l *link) (a arrivals) {
@@ -190,6 +194,7 @@ func (r *Robot) arrived(l *link) (a arrivals) {
 	defer r.in.mu.Unlock()
 	a.share = l.loss.Share()
 	a.received, a.expected = l.loss.Totals()
+	a.largest, l.rxLargest = l.rxLargest, 0
 	return a
 }
 

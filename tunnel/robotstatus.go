@@ -96,6 +96,7 @@ func (r *Robot) Status() Status {
 		if l.ways.used.IsValid() {
 			st.Endpoint = l.ways.used.String()
 		}
+		st.LossIn, st.LossOut = snap.LossIn, snap.LossOut // without probes for sizes
 		st.Stage, st.Hint = snap.Name(), snap.Stage.Hint()
 		st.Largest, st.Search = snap.Largest, snap.Search.String()
 		st.IdleProbe = snap.Idle.Seconds()
