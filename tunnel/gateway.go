@@ -210,9 +210,10 @@ func (g *Gateway) Status() Status {
 	sessions := g.wg.sessions()
 	s := g.status("gateway", func(l *link, st *PathStatus) {
 		st.Up, st.LastProof = l.hearing.Live(now), ago(l.hearing.Last(), now)
-		st.Endpoint, st.Largest = sessions[l.key].endpoint, int(l.largest.Load())
+		st.Endpoint = sessions[l.key].endpoint
 		switch {
 		case st.Up:
+			st.Largest = int(l.largest.Load())
 		case l.peer.wrongAddress:
 			st.Stage, st.Hint = path.StageAddressNotAllowed.String(), g.wrongAddressWarning(l.peer)
 		case st.LastProof >= 0: // a slot that was never heard need not be in use

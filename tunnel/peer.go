@@ -58,7 +58,8 @@ type link struct {
 	// only. headers are those of UDP and IP.
 	applied *atomic.Uint64
 	headers atomic.Int32
-	// largest is the largest frame in bytes that the path takes, 0 when not known.
+	// largest is the largest frame in bytes that the path should get, 0 for no limit.
+	// It is what any path takes until more is known.
 	largest atomic.Int32
 	// heard is when the last frame came, in nanoseconds since the node's start.
 	heard atomic.Int64
@@ -96,6 +97,7 @@ type link struct {
 // has seen it.
 func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address) *link {
 	l := &link{peer: p, slot: slot, carrier: carrier, local: local, remote: remote, lossOut: -1}
+	l.largest.Store(path.BaseFrame)
 	p.links[slot].Store(l)
 	return l
 }

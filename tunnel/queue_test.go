@@ -17,7 +17,8 @@ import (
 func testPeer(node uint32, slots ...int) *peer {
 	p := &peer{node: node}
 	for _, s := range slots {
-		p.addLink(s, "", replicate.MakeAddress(1, uint8(s)), replicate.MakeAddress(node, uint8(s)))
+		l := p.addLink(s, "", replicate.MakeAddress(1, uint8(s)), replicate.MakeAddress(node, uint8(s)))
+		l.largest.Store(0)
 	}
 	return p
 }
@@ -253,6 +254,29 @@ func TestPartsFor(t *testing.T) {
 		l.largest.Store(int32(c.largest))
 		if got := l.partsFor(c.size, 1308); got != c.want {
 			t.Errorf("%d bytes where frames of %d pass: %d parts, want %d", c.size, c.largest, got, c.want)
+		}
+	}
+}
+
+// Until it is known what a path takes, no more is sent than any path should take: by
+// a gateway that was not told yet, and by a robot whose path is not up.
+func TestUnknownPathsGetWhatAnyTakes(t *testing.T) {
+	p := &peer{}
+	if l := p.addLink(0, "wwan0", 1, 2); l.largest.Load() != path.BaseFrame {
+		t.Errorf("a new path gets frames of %d bytes", l.largest.Load())
+	}
+	for _, c := range []struct {
+		path.Snapshot
+		want int
+	}{
+		{path.Snapshot{}, path.BaseFrame},
+		{path.Snapshot{Up: true, Search: path.SearchBase}, path.BaseFrame},
+		{path.Snapshot{Up: true, Search: path.SearchOff}, 0}, // an old gateway
+		{path.Snapshot{Up: true, Search: path.SearchComplete, Largest: 1056}, 1056},
+		{path.Snapshot{Search: path.SearchComplete, Largest: 1308}, 1308}, // it was up
+	} {
+		if got := largestOf(c.Snapshot); got != c.want {
+			t.Errorf("%+v: frames of %d bytes, want %d", c.Snapshot, got, c.want)
 		}
 	}
 }

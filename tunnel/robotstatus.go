@@ -38,9 +38,10 @@ func (r *Robot) settle(l *link, now time.Time) {
 }
 
 // largestOf returns the largest frame in bytes that a path should get: what was
-// found, or what any path takes while that is not known, 0 for no limit.
+// found, or what any path takes while that is not known. It is 0, for no limit, where
+// the gateway is too old to be asked.
 func largestOf(s path.Snapshot) int {
-	if s.Largest == 0 && s.Up && s.Search != path.SearchOff {
+	if s.Largest == 0 && !(s.Up && s.Search == path.SearchOff) {
 		return path.BaseFrame
 	}
 	return s.Largest
