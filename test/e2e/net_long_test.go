@@ -25,6 +25,7 @@ func TestLongNoGapWhenACarrierFails(t *testing.T) {
 // Ten minutes in which one carrier or the other, never both, is out most of the
 // time: no packet is lost.
 func TestLongTenMinutesOfOutages(t *testing.T) {
+	t.Parallel()
 	const duration, seed = 10 * time.Minute, 5
 	delay := lab.Params{Delay: 10 * time.Millisecond}
 	w := start(t, options{Options: lab.Options{
@@ -53,6 +54,7 @@ func TestLongTenMinutesOfOutages(t *testing.T) {
 // Over changes of WireGuard's keys, which come every two minutes, and over idle
 // minutes each path keeps its source, and nothing is lost.
 func TestLongEachPathKeepsItsSource(t *testing.T) {
+	t.Parallel()
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	r, g := w.robots[0], w.gateways[0]
 	file, stop := capture(t, r.lab.Node, r.lab.Carriers[0].Interface, w.file("keys"))

@@ -13,6 +13,7 @@ import (
 // Nothing is lost when the clock of a robot that the gateway called leaps 50 years,
 // nor when the clock of one that the gateway did not call goes back.
 func TestLongRenewalWithAWrongClock(t *testing.T) {
+	t.Parallel()
 	near := lab.Params{Delay: 10 * time.Millisecond}
 	for _, c := range []struct {
 		name          string
