@@ -493,3 +493,39 @@ func TestForeignNetworks(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 }
+
+// IPv4 addresses that are known first wait a moment for IPv6 ones, but not for a
+// server that does not answer for those; and not once something was told.
+func TestFirstFamilyWaits(t *testing.T) {
+	for _, late := range []time.Duration{10 * time.Millisecond, time.Second} {
+		now := time.Now()
+		b := NewBook()
+		b.SetGateways([]Gateway{gateway("west", "west.example.org:51820")})
+		b.SetCarriers([]Carrier{wlan(0, IPv4, IPv6)}, now)
+		questions := b.Due(now)
+		if len(questions) != 2 || questions[0].Family != IPv6 {
+			t.Fatalf("%+v", questions)
+		}
+		told := func(want ...string) {
+			t.Helper()
+			var got []netip.AddrPort
+			for _, n := range b.News(now) {
+				got = n.Candidates
+			}
+			if !slices.Equal(got, addrPorts(want...)) {
+				t.Errorf("AAAA after %v: told %v, want %v", late, got, want)
+			}
+		}
+		b.Record(questions[1], Answer{Found: addrs("198.51.100.10")}, now)
+		told()
+		if at, ok := b.Next(); !ok || !at.Equal(now.Add(resolutionDelay)) {
+			t.Errorf("wants to be asked in %v", at.Sub(now))
+		}
+		now = now.Add(late)
+		if late > resolutionDelay {
+			told("198.51.100.10:51820")
+		}
+		b.Record(questions[0], Answer{Found: addrs("2001:db8::10")}, now)
+		told("[2001:db8::10]:51820", "198.51.100.10:51820")
+	}
+}

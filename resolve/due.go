@@ -190,8 +190,8 @@ func (b *Book) Due(now time.Time) []Question {
 	return all
 }
 
-// Next returns when Due has something next, unless something happens before. It
-// is false if nothing will be due by itself.
+// Next returns when Due or News has something next, unless something happens
+// before. It is false if nothing will be due by itself.
 func (b *Book) Next() (at time.Time, ok bool) {
 	for _, c := range b.carriers {
 		if c.inFlight() >= maxInFlight {
@@ -207,7 +207,28 @@ func (b *Book) Next() (at time.Time, ok bool) {
 			}
 		}
 	}
+	for _, c := range b.carriers {
+		for _, g := range b.gateways {
+			if held := b.held(c, g); !held.IsZero() && (!ok || held.Before(at)) {
+				at, ok = held, true
+			}
+		}
+	}
 	return at, ok
+}
+
+// held is until when a gateway's first addresses are not told, since those that
+// would come before them have been asked for, too. It is zero if nothing is held.
+func (b *Book) held(c *carrier, g Gateway) (until time.Time) {
+	if len(c.path(g.Name).told) > 0 || len(b.candidates(c, g)) == 0 {
+		return until
+	}
+	for _, e := range g.Endpoints {
+		if aaaa := c.entries[key{e.Name, IPv6}]; aaaa != nil && aaaa.asking != 0 && !aaaa.known {
+			until = later(until, aaaa.asked.Add(resolutionDelay))
+		}
+	}
+	return until
 }
 
 // Waits reports whether a question's answer is still of use.
@@ -255,7 +276,7 @@ func (b *Book) Record(q Question, a Answer, now time.Time) {
 // News returns what changed since the last call: every gateway on every carrier
 // whose candidates are others than before, also if there are none any more. Of a
 // carrier that can send nothing at all there is no news.
-func (b *Book) News() []News {
+func (b *Book) News(now time.Time) []News {
 	var all []News
 	for _, slot := range b.slots() {
 		c := b.carriers[slot]
@@ -264,9 +285,9 @@ func (b *Book) News() []News {
 		}
 		for _, g := range b.gateways {
 			p := c.path(g.Name)
-			if now := b.candidates(c, g); !slices.Equal(now, p.told) {
-				p.told = now
-				all = append(all, News{Slot: slot, Gateway: g.Name, Candidates: slices.Clone(now)})
+			if fresh := b.candidates(c, g); !slices.Equal(fresh, p.told) && !b.held(c, g).After(now) {
+				p.told = fresh
+				all = append(all, News{Slot: slot, Gateway: g.Name, Candidates: slices.Clone(fresh)})
 			}
 		}
 	}

@@ -55,6 +55,9 @@ const (
 	// minutes, then twelve an hour.
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
+	// resolutionDelay is how long a name's IPv4 addresses wait for its IPv6 ones
+	// (RFC 8305, section 3).
+	resolutionDelay = 50 * time.Millisecond
 	// captiveRetry is the longest distance of questions that tell whether a captive
 	// portal still is one; they cost 1 MB a day. Where data costs they are as seldom
 	// as others.

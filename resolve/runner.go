@@ -158,7 +158,7 @@ func (r *Runner) turn(flights map[uint64]flight) (due []Question, news []News, s
 		}
 	}
 	now := time.Now()
-	due, news = r.book.Due(now), r.book.News()
+	due, news = r.book.Due(now), r.book.News(now)
 	at, ok := r.book.Next()
 	if !ok {
 		return due, news, time.Hour

@@ -103,7 +103,7 @@ func (s *sim) turn() {
 	if at, ok := s.b.Next(); ok && !at.After(s.now) {
 		s.t.Fatalf("Next is %v ago, and Due has nothing", s.now.Sub(at))
 	}
-	for _, n := range s.b.News() {
+	for _, n := range s.b.News(s.now) {
 		s.told[fmt.Sprintf("%d %s", n.Slot, n.Gateway)] = n.Candidates
 	}
 }
