@@ -39,6 +39,9 @@ type Query struct {
 	Mark uint32
 	// Servers are asked in this order, three of them at most.
 	Servers []netip.AddrPort
+	// Moved is told what questions and answers take up on the network, in bytes with
+	// all headers, about that by TCP; nil for nobody. Several goroutines call it.
+	Moved func(bytes int)
 }
 
 // Lookup asks for the addresses of one family that an absolute name has. It
@@ -137,6 +140,9 @@ func (q Query) exchange(ctx context.Context, network string, server netip.AddrPo
 		return nil, false, plainly(err)
 	}
 	defer c.Close()
+	if q.Moved != nil {
+		c = newWeighed(c, network, q.Moved)
+	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	var id [2]byte
 	_, _ = rand.Read(id[:]) // never fails

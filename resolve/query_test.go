@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -226,5 +227,26 @@ func TestPack(t *testing.T) {
 	}
 	if _, _, err := unpack(msg[2:], q, 0x1234); !errors.Is(err, errForeign) {
 		t.Errorf("a question is no answer: %v", err)
+	}
+}
+
+// What a question and its answer take up is told, by UDP and TCP.
+func TestLookupIsWeighed(t *testing.T) {
+	t.Parallel()
+	for _, truncated := range []bool{false, true} {
+		s := local(t, map[string]reply{name + " A": {addrs: addrs("198.51.100.10"), truncated: truncated}})
+		var moved atomic.Int64
+		q := Query{Servers: []netip.AddrPort{s.addr}, Moved: func(n int) { moved.Add(int64(n)) }}
+		if _, err := q.Lookup(t.Context(), name, IPv4); err != nil {
+			t.Fatal(err)
+		}
+		question := 12 + len(name) + 2 + 4 // RFC 1035, 4.1
+		least := 2 * (question + udpHeaders)
+		if truncated {
+			least += 9 * tcpHeaders
+		}
+		if n := int(moved.Load()); n < least || n > 2*least {
+			t.Errorf("truncated %v: %d bytes, want %d and a bit", truncated, n, least)
+		}
 	}
 }

@@ -18,6 +18,9 @@ type Config struct {
 	// other from the goroutine of Run, which waits for each. The slice is the
 	// callee's.
 	Found func(slot int, gateway string, candidates []netip.AddrPort)
+	// Moved is told what questions take up on a carrier's network, see Query.Moved;
+	// nil for nobody.
+	Moved func(slot int, bytes int)
 	// Servers finds the DNS servers of an interface; nil looks at this machine.
 	Servers func(index int, name string) Servers
 	// Log gets each new sentence of the status; nil for none.
@@ -195,7 +198,11 @@ func (r *Runner) ask(ctx context.Context, q Question) Answer {
 		servers.List = usable(servers, q)
 	}
 	servers.List = servers.List[:min(len(servers.List), maxServers)]
-	found, err := Query{Interface: q.Carrier.Interface, Mark: r.cfg.Mark, Servers: servers.List}.Lookup(ctx, q.Name, q.Family)
+	query := Query{Interface: q.Carrier.Interface, Mark: r.cfg.Mark, Servers: servers.List}
+	if r.cfg.Moved != nil {
+		query.Moved = func(bytes int) { r.cfg.Moved(q.Carrier.Slot, bytes) }
+	}
+	found, err := query.Lookup(ctx, q.Name, q.Family)
 	return Answer{Found: found, Err: err, Asked: servers}
 }
 

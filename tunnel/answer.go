@@ -21,6 +21,11 @@ type answer struct {
 func (g *Gateway) probed(l *link, m path.Probe, size int, now time.Time) {
 	g.mu.Lock()
 	l.hearing.Announced(m.Interval, now)
+	if m.Interval <= 0 {
+		g.choose(l.peer, now)
+		g.mu.Unlock()
+		return
+	}
 	l.lossOut = m.LossIn
 	idle := m.Interval >= mappingInterval && len(g.byPeer) <= mappingPeers
 	g.mu.Unlock()

@@ -268,13 +268,18 @@ func (b *bind) Send(bufs [][]byte, ep conn.Endpoint) error {
 		b.sending.leave(len(bufs))
 		if b.still.stale(time.Now()) {
 			b.still.out.Add(uint64(len(bufs)))
+			b.stats.lost(bufs, headersTo(to))
 			return nil
 		}
+	}
+	if bufs = b.stats.within(bufs, headersTo(to)); len(bufs) == 0 {
+		return nil
 	}
 	if s := b.socketFor(to); s != nil {
 		s.transmit(bufs, to)
 	} else {
 		b.stats.txDropped.Add(uint64(len(bufs)))
+		b.stats.lost(bufs, headersTo(to))
 	}
 	return nil
 }

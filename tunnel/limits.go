@@ -142,6 +142,10 @@ const (
 	// leastReassembled is the size in bytes up to which packets are put together
 	// from parts whatever this node's own MTU is: peers may have a larger one.
 	leastReassembled = 1500
+	// mostFarewells, farewellEvery apart, tell a gateway to send nothing more by a
+	// path, as long as something comes; one that does not understand goes on anyway.
+	mostFarewells = 20
+	farewellEvery = 50 * time.Millisecond
 	// ownSettles is how long a carrier's start takes: handshakes, the search for the
 	// largest frame, and until idle paths are probed as seldom as they will be.
 	ownSettles = 20 * time.Second

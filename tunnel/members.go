@@ -116,6 +116,7 @@ func (r *Robot) startCarrier(c Carrier, deadline time.Duration) (*carrier, error
 	name := "fogplr-" + c.Interface
 	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port, probeMTU: true, from: new(senders)}, false, r.greeted)
 	b.still = r.still
+	b.stats.quota.reached = r.reachedMark
 	wg, err := newWireguard(name, c.Key, 0, newMemTUN(name, r.cfg.frameMTU(), q, r.in.deliver), b,
 		complaints{}, r.cfg.Log)
 	if err != nil {
@@ -168,7 +169,7 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 				l.key = gateways[i].Key
 				l.machine = path.New(r.pathConfig(c), now)
 				l.since = now
-				l.applied = &c.applied
+				l.applied, l.queue = &c.applied, c.wg.queue
 				secret, _ := hello.CarrierSecret(c.Key, l.key) // without one, WireGuard cannot work either
 				l.caller = hello.NewCaller(secret)
 				l.ways.searching = true

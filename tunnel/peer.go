@@ -63,6 +63,11 @@ type link struct {
 	largest atomic.Int32
 	// heard is when the last frame came, in nanoseconds since the node's start.
 	heard atomic.Int64
+	// farewells is how many more times a gateway may be told that this path is not
+	// used, and farewellAt, guarded by inward.mu, when it was. Robot only.
+	farewells  atomic.Int32
+	farewellAt time.Time
+	queue      *queue // robot only
 
 	// Guarded by inward.mu.
 	loss     path.Loss

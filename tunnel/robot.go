@@ -74,6 +74,7 @@ type Robot struct {
 	members  sync.Mutex // held by Configure; taken before all other locks
 	kick     chan struct{}
 	changed  chan struct{} // has room for one
+	metered  chan struct{} // has room for one
 	plain    []byte        // STUN request
 	plainID  hello.TransactionID
 	carriers []*carrier // guarded by node.mu
@@ -104,14 +105,19 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Robot{self: self, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	r := &Robot{self: self, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), metered: make(chan struct{}, 1)}
 	_, _ = rand.Read(r.plainID[:]) // never fails: it ends the program instead
 	r.plain = hello.PlainRequest(r.plainID)
 	r.node = newNode(cfg.Common, host)
 	r.out.woken, r.in.woken = r.wake, r.wake
 	r.in.onProbe = func(*link, path.Probe, int, time.Time) {}
 	r.in.onReply = r.replied
-	r.in.heard = func(l *link, now time.Time) { l.heard.Store(int64(now.Sub(r.start))) }
+	r.in.heard = func(l *link, now time.Time) {
+		l.heard.Store(int64(now.Sub(r.start)))
+		if l.farewells.Load() > 0 {
+			r.again(l, now)
+		}
+	}
 	if err := r.Configure(cfg); err != nil {
 		r.close()
 		return nil, err
@@ -202,8 +208,14 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 	if moved {
 		c.network = slices.Clone(u.Network)
 	}
+	if c.bound != 0 && u.Problem != "" && c.uplink.Problem == "" {
+		r.leave(c, now)
+	}
 	c.uplink = u
 	for _, l := range c.links {
+		if u.Problem == "" {
+			l.farewells.Store(0)
+		}
 		l.ways.route(u.Reached)
 		c.routeLink(l, now)
 		switch {

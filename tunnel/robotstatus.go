@@ -72,19 +72,6 @@ func (r *Robot) Paths() (all []PathState) {
 	return all
 }
 
-// Moved returns the bytes that the carrier in that slot has moved, both ways, with
-// all headers, since it was configured.
-func (r *Robot) Moved(slot int) uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.carriers {
-		if c.Slot == slot {
-			return c.wg.bind.stats.wire.Load()
-		}
-	}
-	return 0
-}
-
 // Changed has a value after a path went up or down.
 func (r *Robot) Changed() <-chan struct{} { return r.changed }
 
@@ -130,6 +117,6 @@ func (r *Robot) Status() Status {
 // ownBytes are those that were no application's. What is counted between the two
 // is on its way: no less than nothing.
 func (c *carrier) ownBytes() uint64 {
-	applied := c.applied.Load()
-	return max(c.wg.bind.stats.wire.Load(), applied) - applied
+	applied, s := c.applied.Load(), &c.wg.bind.stats
+	return max(s.wire.Load()+s.unsent.Load(), applied) - applied
 }

@@ -28,9 +28,12 @@ type socketStats struct {
 	txPackets, txBytes, rxPackets, rxBytes    atomic.Uint64
 	txDropped, txTooBig, txErrors, rxOverflow atomic.Uint64
 	rxForeign                                 atomic.Uint64
-	// wire counts bytes both ways, with the headers of UDP and IP.
-	wire atomic.Uint64
-	last atomic.Pointer[socketError]
+	// wire counts bytes both ways, with the headers of UDP and IP; move adds to it.
+	wire  atomic.Uint64
+	quota quota
+	// unsent are bytes, with headers, of transport messages that did not become wire.
+	unsent atomic.Uint64
+	last   atomic.Pointer[socketError]
 }
 
 func (s *socketStats) status() SocketStatus {

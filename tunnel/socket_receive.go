@@ -161,7 +161,7 @@ func (s *socket) receive(bufs [][]byte, sizes []int, eps []conn.Endpoint, stun f
 	s.stats.rxPackets.Add(uint64(n))
 	s.stats.rxBytes.Add(uint64(bytes))
 	s.stats.rxForeign.Add(uint64(foreign))
-	s.stats.wire.Add(uint64(bytes + (n+foreign)*s.headers))
+	s.stats.move(uint64(bytes + (n+foreign)*s.headers))
 	return n, nil
 }
 

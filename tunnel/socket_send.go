@@ -160,6 +160,9 @@ func (s *socket) write(o *outgoing, d [][]byte, to *endpoint, source []byte) err
 // count counts datagrams by what the kernel said of them.
 func (s *socket) count(bufs [][]byte, err error) {
 	n := uint64(len(bufs))
+	if err != nil {
+		s.stats.lost(bufs, s.headers)
+	}
 	switch {
 	case err == nil:
 		bytes := 0
@@ -168,7 +171,7 @@ func (s *socket) count(bufs [][]byte, err error) {
 		}
 		s.stats.txPackets.Add(n)
 		s.stats.txBytes.Add(uint64(bytes))
-		s.stats.wire.Add(uint64(bytes) + n*uint64(s.headers))
+		s.stats.move(uint64(bytes) + n*uint64(s.headers))
 	case full(err):
 		s.stats.txDropped.Add(n)
 	case errors.Is(err, unix.EMSGSIZE): // an answer rather than an error, where the MTU is searched

@@ -82,7 +82,7 @@ func (d *robot) ask() {
 	var all []resolve.Carrier
 	for _, c := range d.chosen {
 		i := slices.IndexFunc(d.interfaces, func(i routing.Interface) bool { return i.Index == c.Index })
-		if c.Index == 0 || i < 0 || !d.interfaces[i].Up || d.spent[c.Slot] != "" {
+		if c.Index == 0 || i < 0 || !d.interfaces[i].Up || d.resting(c) != "" {
 			continue
 		}
 		found := &d.interfaces[i]

@@ -10,36 +10,31 @@ import (
 	"github.com/fogplr/fogplr/tunnel"
 )
 
-// meterEvery is how often what metered carriers have moved is counted: a reserve
-// of a hundredth of the cap is for what is moved meanwhile.
-const meterEvery = time.Second
+// meterEvery is how often metered carriers are looked at when they have not moved
+// enough to ask for it: a month may have begun.
+const meterEvery = time.Minute
+
+// metered is what is known of a metered carrier.
+type metered struct {
+	id    string
+	state usage.State
+	at    uint64 // what the tunnel had moved then
+}
 
 // meter holds metered carriers to their caps until ctx ends. Robots without any
 // are not woken.
 func (d *robot) meter(ctx context.Context) error {
-	var book *usage.Book
-	start := time.Now()
+	defer func() {
+		if d.count(); d.usage == nil {
+			return
+		}
+		if err := d.usage.Close(); err != nil {
+			d.opts.Log.Warn("What metered carriers have used is counted too high by a little.", "err", err)
+		}
+	}()
 	for {
-		metered := d.metered()
-		if len(metered) > 0 && book == nil {
-			var err error
-			book, err = usage.Open(d.cfg.StateDir)
-			unread := ""
-			if err != nil {
-				unread = fmt.Sprintf("What metered carriers have used in this month is not known, so their caps are counted from now on: %v.", err)
-			}
-			d.note("usage", unread)
-			defer func() {
-				if err := book.Close(); err != nil {
-					d.opts.Log.Warn("What metered carriers have used is counted too high by a little.", "err", err)
-				}
-			}()
-		}
-		if book != nil {
-			d.count(book, metered, usage.Clock{Wall: time.Now(), Up: time.Since(start)})
-		}
 		var again <-chan time.Time
-		if len(metered) > 0 {
+		if d.count() {
 			again = time.After(meterEvery)
 		}
 		select {
@@ -47,48 +42,97 @@ func (d *robot) meter(ctx context.Context) error {
 			return nil
 		case <-again:
 		case <-d.rechosen:
+		case <-d.tunnel.Metered():
 		}
 	}
 }
 
-func (d *robot) metered() (all []carriers.Carrier) {
+// count takes what metered carriers have moved, and stops those whose cap is used
+// up. It reports whether there are any. Only meter may call it, or whoever starts
+// the daemon before that.
+func (d *robot) count() bool {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	var all []carriers.Carrier
 	for _, c := range d.chosen {
 		if c.Metered() {
 			all = append(all, c)
 		}
 	}
-	return all
-}
-
-// count takes what the carriers have moved, and stops those whose cap is used up.
-func (d *robot) count(book *usage.Book, metered []carriers.Carrier, now usage.Clock) {
-	spent := map[int]string{}
-	used := map[int]tunnel.UsageStatus{}
-	for _, c := range metered {
-		s := book.Count(c.ID, d.tunnel.Moved(c.Slot), c.MonthlyCap, now)
-		used[c.Slot] = tunnel.UsageStatus{Month: s.Month, Used: s.Used, Cap: s.Cap}
-		if s.Spent {
+	d.mu.Unlock()
+	if d.usage == nil {
+		if len(all) == 0 {
+			return false
+		}
+		d.openUsage()
+	}
+	now := usage.Clock{Wall: time.Now(), Up: time.Since(d.began)}
+	used, spent := map[int]metered{}, map[int]string{}
+	for _, c := range all {
+		m := d.countOne(c, now)
+		used[c.Slot] = m
+		if m.state.Spent {
 			spent[c.Slot] = fmt.Sprintf("Its monthly cap of %s is used up but for a small reserve, so %s rests until %s is over. "+
-				"To use it nevertheless, raise monthly_cap and run: fogplr reload.", bytes(s.Cap), c.Interface, s.Month)
+				"To use it nevertheless, raise monthly_cap and run: fogplr reload.", bytes(m.state.Cap), c.Interface, m.state.Month)
+			d.tunnel.Rest(c.Slot, spent[c.Slot])
 		}
 	}
+	if d.noteUse(used, spent) {
+		d.kick()
+	}
 	unkept := ""
-	if err := book.Keep(); err != nil {
+	if err := d.usage.Keep(); err != nil {
 		unkept = fmt.Sprintf("After a crash or a loss of power, metered carriers may move more than their caps: %v.", err)
 	}
 	d.note("usage unkept", unkept)
+	return len(all) > 0
+}
+
+func (d *robot) openUsage() {
+	var err error
+	d.usage, err = usage.Open(d.cfg.StateDir)
+	unread := ""
+	if err != nil {
+		unread = fmt.Sprintf("What metered carriers have used in this month is not known, so their caps are counted from now on: %v.", err)
+	}
+	d.note("usage", unread)
+}
+
+// countOne counts one carrier, and has the tunnel tell when to do so again.
+func (d *robot) countOne(c carriers.Carrier, now usage.Clock) metered {
+	moved := d.tunnel.Moved(c.Slot)
+	s := d.usage.Count(c.ID, moved, c.MonthlyCap, now)
+	d.tunnel.Meter(c.Slot, s.Again, s.Most)
+	return metered{c.ID, s, moved}
+}
+
+// noteUse notes what was counted, and reports whether another carrier may be used
+// or must rest now.
+func (d *robot) noteUse(used map[int]metered, spent map[int]string) (changed bool) {
 	d.mu.Lock()
-	changed := len(spent) != len(d.spent)
+	defer d.mu.Unlock()
+	changed = len(spent) != len(d.spent)
 	for slot := range spent {
 		changed = changed || d.spent[slot] == ""
 	}
-	d.spent, d.used = spent, used
-	d.mu.Unlock()
-	if changed {
-		d.kick()
+	for slot, m := range used {
+		changed = changed || d.used[slot].id != m.id
 	}
+	for slot := range d.used {
+		if _, still := used[slot]; !still { // it has no cap any more
+			d.tunnel.Meter(slot, 0, 0)
+		}
+	}
+	d.spent, d.used = spent, used
+	return changed
+}
+
+// resting says why a carrier must not be used because of its cap, if that is so. The
+// caller holds mu.
+func (d *robot) resting(c carriers.Carrier) string {
+	if c.Metered() && d.used[c.Slot].id != c.ID {
+		return "What it has used in this month is being looked up."
+	}
+	return d.spent[c.Slot]
 }
 
 // bytes returns n in the unit that people think of caps in.
@@ -104,8 +148,10 @@ func (d *robot) decorate(s *tunnel.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range s.Carriers {
-		if u, ok := d.used[s.Carriers[i].Slot]; ok {
-			s.Carriers[i].Usage = &u
+		c := &s.Carriers[i]
+		if m, ok := d.used[c.Slot]; ok {
+			moved := d.tunnel.Moved(c.Slot)
+			c.Usage = &tunnel.UsageStatus{Month: m.state.Month, Used: m.state.Used + max(moved, m.at) - m.at, Cap: m.state.Cap}
 		}
 	}
 	for _, r := range d.names.Status() {

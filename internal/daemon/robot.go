@@ -13,6 +13,7 @@ import (
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/internal/slots"
+	"github.com/fogplr/fogplr/internal/usage"
 	"github.com/fogplr/fogplr/resolve"
 	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
@@ -36,12 +37,13 @@ func Robot(ctx context.Context, o Options) error {
 		return err
 	}
 	b.note("key", keyWarning)
-	d := &robot{base: b, key: key, found: map[place][]netip.AddrPort{}, spent: map[int]string{}, rechosen: make(chan struct{}, 1)}
+	d := &robot{base: b, key: key, found: map[place][]netip.AddrPort{}, spent: map[int]string{}, rechosen: make(chan struct{}, 1), began: time.Now()}
 	b.decorate = d.decorate
-	d.names = resolve.NewRunner(resolve.Config{Mark: routing.Mark, Found: d.learnt, Log: o.Log})
+	d.names = resolve.NewRunner(resolve.Config{Mark: routing.Mark, Found: d.learnt, Moved: d.asked, Log: o.Log})
 	if err := d.start(cfg); err != nil {
 		return b.fail(err)
 	}
+	d.count() // before any carrier is used
 	l := &live[config.Robot]{
 		file: o.ConfigFile, role: "robot", level: o.Level, started: cfg, key: key,
 		load: config.LoadRobot, node: func(c *config.Robot) *config.Node { return &c.Node },
@@ -74,9 +76,11 @@ type robot struct {
 	names      *resolve.Runner
 	found      map[place][]netip.AddrPort // by names
 	spent      map[int]string             // why a metered carrier, by slot, must rest
-	used       map[int]tunnel.UsageStatus // what metered carriers have moved, by slot
+	used       map[int]metered            // what metered carriers have moved, by slot
 	rechosen   chan struct{}              // tells meter; has room for one
-	set        tunnel.RobotConfig         // what the tunnel has, with
+	usage      *usage.Book                // meter's alone, nil until there is a cap
+	began      time.Time
+	set        tunnel.RobotConfig // what the tunnel has, with
 	// leaving, those at the end of its carriers that are not wanted any more and
 	// go at a time, or as soon as the others reach every gateway.
 	leaving int

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -28,7 +29,7 @@ func (d *robot) keep() (again time.Duration, err error) {
 	d.ask()
 	var want []routing.Want
 	for _, c := range d.set.Carriers {
-		if problem := d.unusable(c.Slot); problem != "" {
+		if problem := d.missing(c.Slot); problem != "" {
 			d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Problem: problem})
 			continue
 		}
@@ -37,7 +38,7 @@ func (d *robot) keep() (again time.Duration, err error) {
 	uplinks, err := d.net.Apply(want)
 	for _, c := range uplinks {
 		d.tunnel.SetUplink(c.Slot, tunnel.Uplink{Interface: c.Interface, Index: c.Index, Reached: c.Reached,
-			Network: d.network(c.Index), Problem: c.Problem, Warning: c.Warning})
+			Network: d.network(c.Index), Problem: cmp.Or(c.Problem, d.mustRest(c.Slot)), Warning: c.Warning})
 	}
 	if d.leaving > 0 {
 		again = leaveEvery
@@ -45,14 +46,28 @@ func (d *robot) keep() (again time.Duration, err error) {
 	return again, errors.Join(changed, tun, err)
 }
 
-// unusable says why a carrier is not to be used at all, if that is so.
-func (d *robot) unusable(slot int) string {
-	i := slices.IndexFunc(d.chosen, func(c carriers.Carrier) bool { return c.Slot == slot })
-	if i >= 0 && d.chosen[i].Index == 0 {
+// missing says that there is no interface for a carrier, if that is so.
+func (d *robot) missing(slot int) string {
+	if i := d.chosenFor(slot); i >= 0 && d.chosen[i].Index == 0 {
 		return d.chosen[i].Problem
 	}
-	return d.spent[slot]
+	return ""
 }
+
+// mustRest says why a carrier must not be used because of its cap, if that is so.
+func (d *robot) mustRest(slot int) string {
+	if i := d.chosenFor(slot); i >= 0 {
+		return d.resting(d.chosen[i])
+	}
+	return ""
+}
+
+func (d *robot) chosenFor(slot int) int {
+	return slices.IndexFunc(d.chosen, func(c carriers.Carrier) bool { return c.Slot == slot })
+}
+
+// asked takes what questions for names have moved by a carrier.
+func (d *robot) asked(slot, bytes int) { d.tunnel.Spend(slot, uint64(bytes)) }
 
 // network returns what tells one network that an interface is in from another:
 // its addresses.

@@ -5,6 +5,7 @@ package usage
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
@@ -32,6 +33,8 @@ type entry struct {
 	Month   string `json:"month"` // by the machine's time zone
 	// Bytes is what was used, or a little more while a daemon runs.
 	Bytes uint64 `json:"bytes"`
+	// Reserve is what would have come in at most after a crash, in bytes.
+	Reserve uint64 `json:"reserve,omitempty"`
 }
 
 // Clock is one reading of the two clocks.
@@ -46,6 +49,9 @@ type State struct {
 	Month     string // such as "2026-11"
 	// Spent is true when the carrier must not be used in this month any more.
 	Spent bool
+	// Again is the counter's value at which Count must be called again, and Most the
+	// one beyond which nothing more must be sent.
+	Again, Most uint64
 }
 
 // Book has the use of all carriers. One goroutine at a time.
@@ -60,6 +66,9 @@ type Book struct {
 type meter struct {
 	entry
 	total     uint64 // of the counter, when last looked at
+	rated     Clock  // when the rate was last measured
+	ratedAt   uint64 // total then
+	coming    uint64 // bytes that would come in if the daemon was killed now
 	candidate string // a month that the clock shows and that has not begun yet
 	since     time.Duration
 }
@@ -102,29 +111,68 @@ func decode(raw []byte) (content, error) {
 	return c, nil
 }
 
-// Count takes a carrier's counter of bytes moved in this run, both directions,
-// and returns what it has used of cap (bytes, not 0) in this month. Call Keep
-// after the counts of one round, before more is moved.
+// Count takes a carrier's counter of bytes moved in this run, both directions, and
+// returns what it has used of cap (bytes, not 0) in this month. Call Keep after the
+// counts of one round, before much more is moved.
 func (b *Book) Count(carrier string, total, cap uint64, now Clock) State {
 	m := b.live[carrier]
 	if m == nil {
-		m = &meter{entry: b.recall(carrier), total: total}
+		m = &meter{entry: b.recall(carrier), total: total, rated: now, ratedAt: total}
 		b.live[carrier] = m
 		if shown := now.Wall.Format(month); shown > m.Month {
-			m.Month, m.Bytes = shown, 0 // a month has passed since the last run
+			m.begin(shown) // a month has passed since the last run
 		}
 	}
 	m.turn(now)
 	m.Bytes += total - min(total, m.total)
 	m.total = total
-	limit := cap - cap/reserve
-	ahead := max(cap/lease, leastLease)
-	i := slices.IndexFunc(b.kept.Carriers, func(e entry) bool { return e.Carrier == carrier })
-	if i < 0 || b.kept.Carriers[i].Month != m.Month || b.kept.Carriers[i].Bytes < m.Bytes+ahead/4 {
-		b.remember(i, entry{carrier, m.Month, m.Bytes + ahead})
+	m.rate(cap, now)
+
+	kept := max(cap/reserve, min(m.Reserve, cap/mostReserve))
+	limit := cap - kept
+	s := State{Used: m.Bytes, Cap: cap, Month: m.Month, Spent: m.Bytes >= limit, Again: math.MaxUint64}
+	s.Most = total + cap - kept/2 - min(cap-kept/2, m.Bytes)
+	ahead := max(cap/lease, min(cap/leaseSmall, leaseBytes))
+	if s.Spent { // and its gateways know
+		ahead, m.coming = 0, 0
 	}
-	return State{Used: m.Bytes, Cap: cap, Month: m.Month, Spent: m.Bytes >= limit}
+	again := b.lease(m, ahead)
+	if !s.Spent {
+		s.Again = total + min(again, limit) - m.Bytes
+	}
+	return s
 }
+
+// lease has so many bytes more than were used written down, unless most of the
+// last such lot is left, and returns at what use that should be looked at again.
+func (b *Book) lease(m *meter, ahead uint64) (again uint64) {
+	i := slices.IndexFunc(b.kept.Carriers, func(e entry) bool { return e.Carrier == m.Carrier })
+	least := m.Bytes + m.coming + ahead/4
+	if i >= 0 && b.kept.Carriers[i].Month == m.Month && b.kept.Carriers[i].Bytes >= least && b.kept.Carriers[i].Bytes <= least+ahead {
+		return m.Bytes + b.kept.Carriers[i].Bytes - least + 1
+	}
+	e := m.entry
+	e.Bytes += m.coming + ahead
+	b.remember(i, e)
+	return m.Bytes + ahead - ahead/4 + 1
+}
+
+// rate measures how fast the carrier is.
+func (m *meter) rate(cap uint64, now Clock) {
+	took := now.Up - m.rated.Up
+	if took < rateInterval && m.total >= m.ratedAt {
+		return
+	}
+	m.coming = 0
+	if m.total > m.ratedAt {
+		coming := uint64(float64(m.total-m.ratedAt) * float64(goesOn) / float64(took))
+		m.Reserve = max(m.Reserve, coming)
+		m.coming = min(coming, cap/mostReserve)
+	}
+	m.rated, m.ratedAt = now, m.total
+}
+
+func (m *meter) begin(month string) { m.Month, m.Bytes, m.Reserve = month, 0, 0 }
 
 // turn begins a new month once the clock has stayed in it for a while. One that
 // shows an earlier month is wrong, and changes nothing.
@@ -136,7 +184,8 @@ func (m *meter) turn(now Clock) {
 	case m.candidate == "" || shown < m.candidate:
 		m.candidate, m.since = shown, now.Up
 	case now.Up-m.since >= settles:
-		m.Month, m.Bytes, m.candidate = shown, 0, ""
+		m.begin(shown)
+		m.candidate = ""
 	}
 }
 
@@ -186,12 +235,16 @@ func (b *Book) Keep() error {
 	return nil
 }
 
-// Close writes down what was really used.
+// Close writes down what was really used. Count all carriers before it.
 func (b *Book) Close() error {
 	for i, e := range b.kept.Carriers {
-		if m := b.live[e.Carrier]; m != nil && m.Month == e.Month && m.Bytes != e.Bytes {
-			b.remember(i, m.entry)
+		m := b.live[e.Carrier]
+		if m == nil || m.Month != e.Month || m.Bytes+m.coming == e.Bytes {
+			continue
 		}
+		e = m.entry
+		e.Bytes += m.coming
+		b.remember(i, e)
 	}
 	return b.Keep()
 }

@@ -3,6 +3,7 @@ package usage
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,8 +54,8 @@ func TestACapHoldsForItsMonth(t *testing.T) {
 		{"2026-12-02", 40 * time.Hour, 200, 4100, false, "2026-12"},
 	} {
 		got := b.Count("wwan0", c.total, gigabyte, Clock{day(c.wall), c.up})
-		if want := (State{c.used, gigabyte, c.month, c.spent}); got != want {
-			t.Errorf("%s, %v: %+v, want %+v", c.wall, c.up, got, want)
+		if got.Used != c.used || got.Cap != gigabyte || got.Month != c.month || got.Spent != c.spent || got.Again <= c.total {
+			t.Errorf("%s, %v: %+v, want %+v", c.wall, c.up, got, c)
 		}
 	}
 }
@@ -86,7 +87,7 @@ func TestNoCrashForgets(t *testing.T) {
 				if err := b.Keep(); err != nil {
 					t.Fatal(err)
 				}
-				if s.Used < moved || s.Used > moved+uint64(runs)*max(cap/lease, leastLease) {
+				if s.Used < moved || s.Used > moved+uint64(runs)*max(cap/lease, leaseBytes) {
 					t.Fatalf("%d used, but %d were moved", s.Used, moved)
 				}
 				if s.Spent != (s.Used >= cap-cap/reserve) {
@@ -100,6 +101,61 @@ func TestNoCrashForgets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A carrier that moves as fast as it can, is counted when it asks for it, goes on
+// receiving when it was stopped or killed, which may be at any moment, moves no more
+// than its cap, and most of that if it is not killed.
+func TestACapIsNeverExceeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var disk content
+		cap := rapid.Uint64Range(1e6, 10*gigabyte).Draw(t, "cap")
+		lag := time.Duration(rapid.IntRange(1, 2900).Draw(t, "lag ms")) * time.Millisecond
+		rate := float64(cap) / 20 * rapid.Float64Range(0.1, 1).Draw(t, "rate") // bytes/s
+		const tick = 2 * time.Millisecond
+		wall := day("2026-11-29")
+		moved, kills := uint64(0), 0
+		for spent := false; !spent; kills++ {
+			b := &Book{kept: disk, live: make(map[string]*meter)}
+			lives := time.Duration(rapid.IntRange(50, 20_000).Draw(t, "lives ms")) * time.Millisecond
+			total := uint64(0)
+			s := b.Count("wwan0", 0, cap, Clock{Wall: wall})
+			for up := time.Duration(0); up < lives && !s.Spent; up += tick {
+				if total >= s.Again {
+					s = b.Count("wwan0", total, cap, Clock{wall, up})
+				}
+				disk.Carriers = slices.Clone(b.kept.Carriers) // Keep
+				step := uint64(rate * tick.Seconds())
+				total += step
+				moved += step
+			}
+			if spent = s.Spent; spent && total > 0 {
+				moved += uint64(rate * lag.Seconds())
+			} else if !spent && lives >= 2*rateInterval { // else nothing is known of its rate
+				moved += uint64(rate * goesOn.Seconds())
+			}
+		}
+		if moved > cap || kills == 1 && moved < cap*83/100 {
+			t.Fatalf("%d of %d bytes were moved at a rate of %.0f, killed %d times", moved, cap, rate, kills-1)
+		}
+	})
+}
+
+// How much may come in after a crash is known after one.
+func TestTheReserveIsKept(t *testing.T) {
+	dir, at := t.TempDir(), Clock{Wall: day("2026-11-29")}
+	b := open(t, dir)
+	b.Count("wwan0", 0, gigabyte, at)
+	at.Up = 10 * time.Second
+	b.Count("wwan0", gigabyte/6, gigabyte, at)
+	if err := b.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir).Count("wwan0", 0, gigabyte, at)
+	least := uint64(gigabyte/6 + gigabyte/20)
+	if s.Used < least || s.Used > least+leaseBytes || s.Used+s.Most+1 < gigabyte-gigabyte/40 || s.Used+s.Most > gigabyte-gigabyte/40+1 || s.Spent {
+		t.Errorf("after a crash: %+v", s)
+	}
 }
 
 func TestMonthsPassWhileOff(t *testing.T) {

@@ -157,9 +157,15 @@ const longestFlow = 200 * 600
 // startTraffic starts traffic and returns when it flows.
 func startTraffic(t testing.TB, a, b end) traffic {
 	t.Helper()
+	return startLoad(t, a, b, load{rate: 200, count: longestFlow, size: 200, linger: 500 * time.Millisecond})
+}
+
+// startLoad is startTraffic with another load.
+func startLoad(t testing.TB, a, b end, l load) traffic {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	f := traffic{sendBoth(ctx, a, b, load{rate: 200, count: longestFlow, size: 200, linger: 500 * time.Millisecond}), cancel}
+	f := traffic{sendBoth(ctx, a, b, l), cancel}
 	time.Sleep(300 * time.Millisecond)
 	return f
 }
