@@ -312,7 +312,11 @@ func (m *Machine) Reply(id uint32, now time.Time) { m.Answered(Reply{ID: id}, 0,
 // before are ignored. It returns true when Poll should be called now.
 func (m *Machine) Answered(r Reply, size int, now time.Time) (wake bool) {
 	if r.ID&sizeProbeID != 0 {
+		before := m.sizes.Largest()
 		sent := m.sizes.Answer(r.ID, size, now)
+		if m.sizes.Largest() != before { // the gateway must know
+			m.probeAt = now
+		}
 		m.totals(r, sent, now)
 		return m.up
 	}

@@ -112,10 +112,9 @@ type Search struct {
 
 	found      time.Time // when best, or what then was, last passed both ways
 	out, in    passage
-	urgent     bool      // try it again now
-	doubt      bool      // or a second after the last probe
-	unanswered int       // how often it was missed since
-	doubtful   time.Time // when the first of those was sent
+	urgent     bool // try it again now
+	doubt      bool // or a second after the last probe
+	unanswered int  // how often it was missed since
 	holes      int
 	lost       uint32 // probes that were missed, ever
 
@@ -184,9 +183,9 @@ func (s *Search) Event(now time.Time) {
 // Where frames of the size that was found pass by themselves both ways, it need not
 // be tried; and where frames of about that size do, what is lost is lost by chance.
 func (s *Search) Passed(out bool, size int, now time.Time) {
-	about := s.best * 3 / 4
-	if s.best < s.ceiling { // larger ones travel in parts
-		about = max(s.best, s.base()) / 2
+	about := max(s.best, s.base()) * 3 / 4
+	if s.best >= s.base() && s.best < s.ceiling { // larger ones travel in parts
+		about = s.best / 2
 	}
 	if size < about {
 		return
@@ -295,8 +294,8 @@ func sizeTimeout(in Signals) time.Duration { return max(2*in.Timeout, sizeWait) 
 // be expected to be answered, if it still passes.
 func (s *Search) answered(in Signals) float64 {
 	since := s.began
-	if !s.running {
-		since = s.doubtful
+	if !s.running { // what passed before a filter began may be told after a probe
+		since = s.past[(s.lastID-sizeTries+1)%sizesRemembered].sent
 	}
 	share := 1.0
 	if s.out.about.After(since) {
@@ -364,9 +363,7 @@ func (s *Search) judge(now time.Time, in Signals) {
 	if !p.verify {
 		s.miss(p.size, 1)
 	} else {
-		if s.unanswered++; s.unanswered == 1 {
-			s.doubtful = p.sent
-		}
+		s.unanswered++
 		if s.unanswered >= tries(s.answered(in), holeChance) {
 			s.hole(now)
 		}

@@ -20,6 +20,7 @@ type sizeWorld struct {
 	rtt      time.Duration
 	takes    int     // frames up to this size pass both ways
 	loss     float64 // each way
+	lost     float64 // of data, each way
 	silent   bool    // nothing passes
 	idle     bool
 	unpadded bool // the gateway answers short
@@ -101,6 +102,7 @@ func (w *sizeWorld) arrive() {
 func (w *sizeWorld) poll() {
 	id, size, next := w.s.Poll(w.now, Signals{
 		Timeout: w.rtt + 10*time.Millisecond, Answered: float64(w.ratio), Control: w.control, Active: !w.idle,
+		Out: 1 - w.lost, In: 1 - w.lost,
 	})
 	w.next = next
 	if size == 0 {
@@ -390,6 +392,34 @@ func TestSearchDoubt(t *testing.T) {
 	}
 	if took := w.now.Sub(begin); took > 2600*time.Millisecond {
 		t.Errorf("noticed after %v", took)
+	}
+}
+
+// What passed right before a filter began is told when a probe is out already. It
+// must not make what is lost from then on look like chance.
+func TestSearchOfWhatPassedBefore(t *testing.T) {
+	w := newSizeWorld(t, 1308, 1308)
+	w.s.Start(w.now)
+	w.run(6 * time.Second)
+	w.takes, w.lost = 256, 0.7
+	begin := w.now
+	for n := len(w.sent); len(w.sent) == n; w.run(10 * time.Millisecond) {
+		w.s.Doubt()
+	}
+	w.s.Passed(true, 1308, w.now)
+	for w.s.Largest() == 1308 {
+		w.s.Passed(true, 256, w.now)
+		w.s.Passed(false, 256, w.now)
+		if w.run(10 * time.Millisecond); w.now.Sub(begin) > 4*time.Second {
+			t.Fatalf("not noticed: %+v", w.s)
+		}
+	}
+	for w.s.State() != SearchError {
+		w.s.Passed(true, 256, w.now)
+		w.s.Passed(false, 256, w.now)
+		if w.run(10 * time.Millisecond); w.now.Sub(begin) > 8*time.Second {
+			t.Fatalf("not named: %+v", w.s)
+		}
 	}
 }
 

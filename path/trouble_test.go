@@ -61,6 +61,23 @@ func TestMachineFindsTheLargest(t *testing.T) {
 	}
 }
 
+// The gateway, which sends in parts until it is told, is told at once.
+func TestGatewayIsToldTheLargest(t *testing.T) {
+	for _, traffic := range []time.Duration{0, ms(20)} {
+		w := newWorld(t, ms(300))
+		w.m.Route(true, w.now)
+		w.untilUp(time.Minute)
+		if traffic > 0 {
+			w.flow(traffic)
+		}
+		for begin := w.now; w.m.Largest() == 0; w.run(ms(1)) {
+			w.check(w.now.Sub(begin) < sec, "not found")
+		}
+		w.run(ms(150) + minSpacing + ms(1))
+		w.check(w.largest == 1308, "the gateway knows of %d", w.largest)
+	}
+}
+
 // A carrier that drops large packets, and only one way perhaps, keeps its path up
 // and is named for it within seconds; when it takes them again, that is noticed.
 func TestLargePacketsLost(t *testing.T) {
@@ -93,6 +110,25 @@ func TestLargePacketsLost(t *testing.T) {
 		w.untilStage(StageUp, 62*sec)
 		w.run(5 * sec)
 		w.check(w.m.Largest() == 1308, "%s: largest %d", name, w.m.Largest())
+	}
+}
+
+// A filter is noticed whenever it begins, though what passed just before is told a
+// moment later, and though data that is just small enough goes on to pass.
+func TestFilterAtAnyMoment(t *testing.T) {
+	for phase := time.Duration(0); phase < 1300*time.Millisecond; phase += ms(90) {
+		w := busyWorld(t)
+		w.run(phase)
+		w.mtu = 316
+		begin := w.now
+		for w.stage() != StageLargeLost {
+			if key := w.wg.current; w.known[key] {
+				w.sendOut(key, 256)
+				w.sendIn(key, 256)
+			}
+			w.run(ms(20))
+			w.check(w.now.Sub(begin) < 9*sec, "begun %v later: not named: %+v", phase, w.snapshot())
+		}
 	}
 }
 
