@@ -89,3 +89,44 @@ func TestWithoutIPv6(t *testing.T) {
 		t.Errorf("%+v\n%s", c, out)
 	}
 }
+
+// TestKernelIPv6Off: an administrator switched IPv6 off, before the start or while
+// fogplr runs. The overlay goes on with IPv4, and one sentence says so until IPv6
+// is there again. Only an overlay that has nothing else is refused.
+func TestKernelIPv6Off(t *testing.T) {
+	l := newLab(t)
+	ipv6Off := func(off string) {
+		l.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=" + off + " net.ipv6.conf.default.disable_ipv6=" + off)
+	}
+	has := func(words string) bool {
+		out, err := l.try("ip -br addr show dev plr0")
+		l.must(err)
+		return strings.Contains(out, words)
+	}
+	ipv6Off("1")
+	l.persistentTUN("plr0")
+	m := l.manager(t.TempDir())
+	warns := func(want int) {
+		t.Helper()
+		for range 2 {
+			l.must(m.SetupTUN(overlayTUN()))
+			apply(t, m, nil)
+		}
+		if w := m.Warnings(); len(w) != want || want > 0 && !strings.Contains(w[0], "sysctl -w net.ipv6.conf.plr0.disable_ipv6=0") {
+			t.Errorf("%q", w)
+		}
+		if !has("10.77.0.2/16") || has("fd77::2/64") != (want == 0) {
+			t.Errorf("want %d warnings: wrong addresses", want)
+		}
+	}
+	warns(1)
+	ipv6Off("0")
+	warns(0)
+	ipv6Off("1")
+	warns(1)
+	only6 := overlayTUN()
+	only6.Addresses = only6.Addresses[1:]
+	if err := m.SetupTUN(only6); err == nil || !strings.Contains(err.Error(), "disable_ipv6=0") {
+		t.Errorf("an overlay of IPv6 alone: %v", err)
+	}
+}

@@ -29,6 +29,7 @@ type Manager struct {
 	refused map[string]string // what the last Apply complained of, and why
 	said    map[string]string // the same of the Apply that runs
 	noRules map[bool]bool     // by v6: the kernel refused policy rules as such
+	lacking string            // what SetupTUN had to leave out, for Warnings
 	keeper  keeper
 	closed  bool
 
@@ -136,6 +137,9 @@ func (m *Manager) converge(names []string, want []Want) (*view, plan, failures, 
 
 func (m *Manager) warningsOf(v *view, p plan) []string {
 	all := append(p.warnings, v.conflicts(m.tun, m.own.overlay)...)
+	if m.lacking != "" {
+		all = append(all, m.lacking)
+	}
 	if m.keeper.dispute() {
 		all = append(all, m.keeper.quarrel)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +17,8 @@ import (
 // earlier start of this node with another configuration left: its device of
 // another name, and blackhole routes that nobody on this machine needs. Called
 // again it changes only what differs, so it may be called for every kick of
-// Watch. Close leaves all of it in place.
+// Watch. Without IPv6 its IPv6 addresses are left out, of which Warnings tells, if
+// there are others. Close leaves all of it in place.
 func (m *Manager) SetupTUN(t TUN) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,6 +145,7 @@ func (m *Manager) setupAddresses(v *view, l link, want []netip.Prefix) error {
 			return err
 		}
 	}
+	var lacking []netip.Prefix
 	for _, p := range want {
 		if slices.ContainsFunc(v.addresses, func(a address) bool {
 			return a.index == l.index && !a.peer && a.prefix() == p
@@ -156,12 +159,33 @@ func (m *Manager) setupAddresses(v *view, l link, want []netip.Prefix) error {
 		switch {
 		case err == nil || errors.Is(err, unix.EEXIST):
 		case !p.Addr().Is4() && (unsupported(err) || errors.Is(err, unix.EACCES)):
-			return fmt.Errorf("address %s: IPv6 is switched off here (sysctl net.ipv6.conf.%s.disable_ipv6)", p, l.name)
+			lacking = append(lacking, p)
 		default:
 			return fmt.Errorf("address %s: %w", p, why(err))
 		}
 	}
+	return m.without6(l.name, want, lacking)
+}
+
+// without6 notes that overlay addresses could not be set since there is no IPv6
+// here, which is an error only if no other address is left.
+func (m *Manager) without6(tun string, want, lacking []netip.Prefix) error {
+	m.lacking = ""
+	if len(lacking) == 0 {
+		return nil
+	}
+	if len(lacking) == len(want) {
+		return fmt.Errorf("address %s: IPv6 is switched off here. Switch it on (sysctl -w %s=0), or give this node an IPv4 overlay address",
+			lacking[0], disableIPv6Key(tun))
+	}
+	m.lacking = fmt.Sprintf("IPv6 is switched off here, so %s has not the overlay address %s, and only IPv4 works on the overlay. "+
+		"Switch it on (sysctl -w %s=0), or leave that address out of the configuration.", tun, lacking[0], disableIPv6Key(tun))
 	return nil
+}
+
+// disableIPv6Key is as rpFilterKey.
+func disableIPv6Key(name string) string {
+	return "net.ipv6.conf." + strings.ReplaceAll(name, ".", "/") + ".disable_ipv6"
 }
 
 // connect adds the route to the network of address p, which the kernel made

@@ -187,9 +187,12 @@ func TestKernel(t *testing.T) {
 		{"no rules", "robot", nil, func(f *Facts) { f.Network.NoRules4 = true }, "warning kernel.rules4", "CONFIG_IP_MULTIPLE_TABLES"},
 		{"no IPv6 rules", "robot", nil, func(f *Facts) { f.Network.NoRules6 = true }, "warning kernel.rules6", "CONFIG_IPV6_MULTIPLE_TABLES"},
 		{"no rules for a gateway", "gateway", nil, func(f *Facts) { f.Network.NoRules4, f.Network.NoRules6 = true, true }, "", ""},
-		{"no IPv6", "", before, func(f *Facts) { f.Kernel.NoIPv6, f.Network.NoRules6 = true, true }, "fails kernel.ipv6", "fd77::2/64|CONFIG_IPV6"},
+		{"no IPv6", "", before, func(f *Facts) { f.Kernel.NoIPv6, f.Network.NoRules6 = true, true }, "warning kernel.ipv6", "fd77::2/64|CONFIG_IPV6"},
+		{"no IPv6 at all for an overlay that has nothing else", "", before, func(f *Facts) {
+			f.Kernel.NoIPv6, f.Network.NoRules6, f.Config.Node.Addresses = true, true, f.Config.Node.Addresses[1:]
+		}, "fails kernel.ipv6", "fd77::2/64|CONFIG_IPV6"},
 		{"no IPv6, not needed", "", before, func(f *Facts) { f.Kernel.NoIPv6, f.Config.Node.Addresses = true, f.Config.Node.Addresses[:1] }, "", ""},
-		{"IPv6 off", "", before, func(f *Facts) { f.Kernel.IPv6Off = "net.ipv6.conf.default.disable_ipv6" }, "fails kernel.ipv6", "sysctl -w net.ipv6.conf.default.disable_ipv6=0"},
+		{"IPv6 off", "", before, func(f *Facts) { f.Kernel.IPv6Off = "net.ipv6.conf.default.disable_ipv6" }, "warning kernel.ipv6", "Only IPv4 works|sysctl -w net.ipv6.conf.default.disable_ipv6=0"},
 	})
 }
 

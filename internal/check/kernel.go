@@ -145,15 +145,19 @@ func noIPv6(f *Facts) *Finding {
 	if f.Config.Node == nil || f.Daemon.Status != nil {
 		return nil
 	}
+	level, rest := Fails, ""
+	if !f.only6() {
+		level, rest = Warning, " Only IPv4 works on the overlay until then."
+	}
 	for _, a := range f.Config.Node.Addresses {
 		switch {
 		case a.Addr().Is4():
 		case f.Kernel.NoIPv6:
-			return &Finding{ID: "kernel.ipv6", Level: Fails,
+			return &Finding{ID: "kernel.ipv6", Level: level,
 				Text: fmt.Sprintf("The overlay address %v cannot be set, since this kernel has no IPv6 (CONFIG_IPV6, or ipv6.disable=1 on its command line). Give this node IPv4 overlay addresses alone.", a)}
 		case f.Kernel.IPv6Off != "":
-			return &Finding{ID: "kernel.ipv6", Level: Fails, Repair: "sysctl -w " + f.Kernel.IPv6Off + "=0",
-				Text: fmt.Sprintf("The overlay address %v cannot be set, since IPv6 is turned off for %s.", a, f.Config.Node.Interface)}
+			return &Finding{ID: "kernel.ipv6", Level: level, Repair: "sysctl -w " + f.Kernel.IPv6Off + "=0",
+				Text: fmt.Sprintf("The overlay address %v cannot be set, since IPv6 is turned off for %s.", a, f.Config.Node.Interface) + rest}
 		}
 	}
 	return nil
