@@ -289,17 +289,18 @@ func (r *Robot) choose(now time.Time) {
 	}
 }
 
-// Reaches reports whether a path is up to every gateway by one of the carriers in
-// those slots.
+// Reaches reports whether the carriers in those slots have a path up to every gateway
+// that any carrier has one to.
 func (r *Robot) Reaches(slots []int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.peers {
-		up := false
+		others, up := false, false
 		for l := range p.paths() {
+			others = others || l.machine.Up()
 			up = up || l.machine.Up() && slices.Contains(slots, l.slot)
 		}
-		if !up {
+		if others && !up {
 			return false
 		}
 	}

@@ -47,6 +47,33 @@ func TestPathsTellDeathFromLostRoutes(t *testing.T) {
 	}
 }
 
+// Carriers that stay need to reach what others reach, but not a gateway that is
+// away.
+func TestReaches(t *testing.T) {
+	w := newWorld(t, 1, 2)
+	w.settle()
+	r := w.robots[0]
+	r.SetUplink(1, Uplink{Interface: "lo", Index: 1})
+	reaches := func(what string, want bool, slots ...int) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); r.Reaches(slots) != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: carriers %v reach all: %v", what, slots, !want)
+			}
+		}
+	}
+	reaches("one lost its route", false, 1)
+	reaches("the other is well", true, 0)
+	w.stop["gateway1"]()
+	for end := time.Now().Add(20 * time.Second); r.Paths()[1].Up; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the path to a stopped gateway stays up")
+		}
+	}
+	reaches("a gateway is away", true, 0)
+	reaches("a gateway is away", false, 1)
+}
+
 func TestNodesNeedAnAddress(t *testing.T) {
 	if _, err := NewRobot(RobotConfig{}, newFakeHost()); err == nil {
 		t.Error("a robot without an overlay address was made")
