@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/test/deploy"
 	"github.com/fogplr/fogplr/test/lab"
 	"github.com/fogplr/fogplr/tunnel"
 )
@@ -75,6 +79,39 @@ func carrierOf(t testing.TB, s *tunnel.Status, slot int) tunnel.CarrierStatus {
 	return s.Carriers[i]
 }
 
+// discovers has a robot find its carriers by itself. settings are the lines of
+// [discovery].
+func discovers(t testing.TB, r *robot, settings string) {
+	t.Helper()
+	text := read(t, r.Config())
+	from, to := strings.Index(text, "[[carrier]]"), strings.Index(text, "[[gateway]]")
+	must(t, os.WriteFile(r.Config(), []byte(text[:from]+"[discovery]\n"+settings+"\n"+text[to:]), 0o644))
+}
+
+// reload has a daemon read its configuration again.
+func reload(t testing.TB, m *deploy.Member) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	must(t, control.Reload(ctx, m.Socket()))
+}
+
+// interfaces are the names of a robot's carriers, in the order of their slots.
+func interfaces(s *tunnel.Status) (names []string) {
+	for _, c := range s.Carriers {
+		names = append(names, c.Interface)
+	}
+	return names
+}
+
+// mac is the address of a node's interface.
+func mac(t testing.TB, n *lab.Node, iface string) string {
+	t.Helper()
+	k, err := n.Netlink().LinkByName(iface)
+	must(t, err)
+	return k.Attrs().HardwareAddr.String()
+}
+
 // neverDied fails the test if a robot ever gave up a path.
 func neverDied(t testing.TB, r *robot, g *gateway, slot int) {
 	t.Helper()
@@ -83,45 +120,49 @@ func neverDied(t testing.TB, r *robot, g *gateway, slot int) {
 	}
 }
 
-// seen is what a capture has of a node's own packets.
-type seen struct {
-	udp, others int // datagrams, and other packets that programs cause: TCP, ARP
-	first       string
-}
+// sent counts what a node sent by an interface: datagrams, questions to gateways
+// and to DNS servers among them, and what else programs cause: TCP, and ARP requests.
+type sent struct{ udp, stun, dns, others int }
 
-// sentBy counts what left by the captured interface from a moment on: what has
-// its MAC address for a source, or one of its IP addresses where there is no
-// Ethernet. Neighbour discovery and multicast membership are the kernel's own.
-func sentBy(t testing.TB, file string, mac string, addresses []netip.Addr, after time.Time) (s seen) {
+// sentBy counts the packets of a capture that a node sent from a moment on, by the
+// MAC address of its interface, or by its addresses where there is no Ethernet.
+// Neighbour discovery and multicast membership are the kernel's own.
+func sentBy(t testing.TB, file, mac string, addresses []netip.Addr, after time.Time) (s sent) {
 	t.Helper()
 	must(t, lab.ReadPcap(file, func(p gopacket.Packet) error {
 		if p.Metadata().Timestamp.Before(after) {
 			return nil
 		}
+		own := false
 		if e, ok := p.LinkLayer().(*layers.Ethernet); ok {
-			if e.SrcMAC.String() != mac {
-				return nil
-			}
-		} else if p.NetworkLayer() != nil {
-			if a, ok := netip.AddrFromSlice(p.NetworkLayer().NetworkFlow().Src().Raw()); !ok || !slices.Contains(addresses, a) {
-				return nil
-			}
+			own = e.SrcMAC.String() == mac
+		} else if n := p.NetworkLayer(); n != nil {
+			a, _ := netip.AddrFromSlice(n.NetworkFlow().Src().Raw())
+			own = slices.Contains(addresses, a)
 		}
-		switch {
-		case p.Layer(layers.LayerTypeUDP) != nil:
-			s.udp++
-		case p.Layer(layers.LayerTypeTCP) != nil, p.Layer(layers.LayerTypeARP) != nil:
-			s.others++
-		default:
+		if !own {
 			return nil
 		}
-		if s.first == "" {
-			s.first = p.String()
+		arp, _ := p.Layer(layers.LayerTypeARP).(*layers.ARP)
+		switch udp, _ := p.TransportLayer().(*layers.UDP); {
+		case udp != nil:
+			s.udp++
+			if udp.DstPort == portDNS {
+				s.dns++
+			}
+			if len(udp.Payload) >= 8 && string(udp.Payload[4:8]) == stunCookie {
+				s.stun++
+			}
+		case p.Layer(layers.LayerTypeTCP) != nil, arp != nil && arp.Operation == layers.ARPRequest:
+			s.others++
 		}
 		return nil
 	}))
 	return s
 }
+
+// stunCookie tells STUN (RFC 8489, section 5).
+const stunCookie = "\x21\x12\xa4\x42"
 
 // warns returns an error unless a sentence of a status has all of the words.
 func warns(s *tunnel.Status, words ...string) error {
