@@ -66,11 +66,11 @@ func TestDeniedInterfacesStaySilent(t *testing.T) {
 	// The same by [[carrier]] of a kind, which may have DNS servers.
 	edit(t, r.Member, "[discovery]\nallow = [\"kind:tap\"]\n", fmt.Sprintf("[[carrier]]\nkind = \"tap\"\ndns = [%q]\n[discovery]\n", resolver))
 	reachByName(t, r, east, "east.fleet.example")
-	reload(t, r.Member)
+	must(t, reload(t, r))
 	carries("by a kind", "cell-a", "cell-d")
 	flow := startTraffic(t, r.end(), west.end())
 	edit(t, r.Member, strconv.Quote("name:cell-b"), strconv.Quote("name:cell-[bd]"))
-	reload(t, r.Member)
+	must(t, reload(t, r))
 	carries("one more denied", "cell-a")
 	denied := time.Now().Add(100 * time.Millisecond) // for what was on its way
 	time.Sleep(700 * time.Millisecond)

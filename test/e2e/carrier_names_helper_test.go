@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -15,8 +14,6 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/fogplr/fogplr/internal/control"
-	"github.com/fogplr/fogplr/test/deploy"
 	"github.com/fogplr/fogplr/test/lab"
 	"github.com/fogplr/fogplr/tunnel"
 )
@@ -86,14 +83,6 @@ func discovers(t testing.TB, r *robot, settings string) {
 	text := read(t, r.Config())
 	from, to := strings.Index(text, "[[carrier]]"), strings.Index(text, "[[gateway]]")
 	must(t, os.WriteFile(r.Config(), []byte(text[:from]+"[discovery]\n"+settings+"\n"+text[to:]), 0o644))
-}
-
-// reload has a daemon read its configuration again.
-func reload(t testing.TB, m *deploy.Member) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	must(t, control.Reload(ctx, m.Socket()))
 }
 
 // interfaces are the names of a robot's carriers, in the order of their slots.
