@@ -50,6 +50,16 @@ func (c *candidates) set(all []netip.AddrPort, reached map[netip.Addr]bool) {
 	c.route(reached)
 }
 
+// heir returns those of a new path to the same gateway: the addresses are the same,
+// and nothing is known of them.
+func (c *candidates) heir() candidates {
+	h := candidates{configured: c.configured, searching: true}
+	for _, x := range c.all {
+		h.all = append(h.all, candidate{at: x.at, reached: x.reached})
+	}
+	return h
+}
+
 // route takes which addresses the carrier has a route to.
 func (c *candidates) route(reached map[netip.Addr]bool) {
 	for i := range c.all {
@@ -94,14 +104,13 @@ func (c *candidates) ask(round bool, now time.Time) (to []netip.AddrPort) {
 	return to
 }
 
-// answer notes that from answered a request, and reports whether it is a
-// candidate.
-func (c *candidates) answer(from netip.AddrPort) bool {
-	i := slices.IndexFunc(c.all, func(x candidate) bool { return x.at == from })
-	if i >= 0 {
-		c.all[i].answered = true
+// answer notes that from answered a request.
+func (c *candidates) answer(from netip.AddrPort) {
+	for i := range c.all {
+		if c.all[i].at == from {
+			c.all[i].answered = true
+		}
 	}
-	return i >= 0
 }
 
 // choose decides which candidate a search uses. turned is true when that is

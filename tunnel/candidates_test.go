@@ -60,7 +60,7 @@ func TestCandidates(t *testing.T) {
 	}
 	var c candidates
 	c.set(many, both)
-	if len(c.all) != maxCandidates || c.answer(many[19]) || !c.answer(many[0]) {
+	if len(c.all) != maxCandidates || c.has(many[19]) || !c.has(many[0]) {
 		t.Errorf("%d candidates of 20, want %d", len(c.all), maxCandidates)
 	}
 }

@@ -24,6 +24,7 @@ func (r *Robot) greeted(b *bind, msg []byte, sender *endpoint) {
 	plain := ok && id == r.plainID
 	now := time.Now()
 	var replies [][]byte
+	news := false
 	r.mu.Lock()
 	for _, c := range r.carriers {
 		if c.wg.bind != b {
@@ -37,12 +38,17 @@ func (r *Robot) greeted(b *bind, msg []byte, sender *endpoint) {
 				l.ways.answer(from)
 				l.machine.Reachable(now)
 				l.caller.Reachable(now)
-			} else if reply := l.caller.Answer(msg, now); reply != nil {
+				news = true
+				continue
+			}
+			before := l.caller.Called(now)
+			if reply := l.caller.Answer(msg, now); reply != nil {
 				replies = append(replies, reply)
 			}
-			if until := l.caller.Called(now); !until.IsZero() {
+			if until := l.caller.Called(now); until != before {
 				l.machine.Hold(until)
 				l.ways.use(from)
+				news = true
 			}
 		}
 	}
@@ -50,7 +56,10 @@ func (r *Robot) greeted(b *bind, msg []byte, sender *endpoint) {
 	for _, reply := range replies {
 		b.transmit(reply, sender)
 	}
-	r.wake()
+	// Anybody may have sent it, and often: the others are seen when the prober looks.
+	if (news || replies != nil) && r.greetings.allow(greetingsPerSecond, now) {
+		r.wake()
+	}
 }
 
 // noteSession takes the stamp of the session that the device has on a path, 0 for

@@ -29,8 +29,8 @@ const (
 	// largest robot, or of many robots whose probes came together.
 	controlFrames = 512
 
-	// socketBuffer is the size in bytes asked for a UDP socket's two buffers. For
-	// sending, more would only hold stale frames on a slow uplink.
+	// socketReceiveBuffer and socketSendBuffer are the sizes in bytes asked for a UDP
+	// socket's buffers. For sending, more would only hold stale frames on a slow uplink.
 	socketReceiveBuffer = 4 << 20
 	socketSendBuffer    = 1 << 20
 
@@ -97,6 +97,10 @@ const (
 	guestsWaiting = 1024
 	// callAgain: a second hello within this time says that the call came to nothing.
 	callAgain = 10 * time.Second
+	// greetingsPerSecond bounds how often STUN messages, which anybody can forge or
+	// repeat, wake a robot's prober: more than those of a start with 8 carriers, 3
+	// gateways and both families.
+	greetingsPerSecond = 100
 	// calledPoll is how often the robot looks whether the gateway's call came.
 	calledPoll = 50 * time.Millisecond
 	// lookInterval is how often a robot looks for new sessions where all is well.

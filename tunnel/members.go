@@ -165,14 +165,13 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 				if l != nil {
 					leaving = append(leaving, l)
 				}
-				l = p.addLink(c.Slot, c.Interface, replicate.MakeAddress(r.self, uint8(c.Slot)), replicate.MakeAddress(p.node, uint8(c.Slot)))
-				l.key = gateways[i].Key
-				l.machine = path.New(r.pathConfig(c), now)
-				l.since = now
-				l.applied, l.queue = &c.applied, c.wg.queue
-				secret, _ := hello.CarrierSecret(c.Key, l.key) // without one, WireGuard cannot work either
-				l.caller = hello.NewCaller(secret)
-				l.ways.searching = true
+				l = r.newLink(c, p, gateways[i].Key, now)
+				for _, o := range old { // with another key or address, it is still where it was found
+					if o.peer.name == p.name {
+						l.ways = o.ways.heir()
+					}
+				}
+				p.add(l)
 			}
 			if !slices.Equal(l.ways.configured, gateways[i].Endpoints) {
 				l.ways.configured = gateways[i].Endpoints
@@ -187,6 +186,19 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 	leaving = append(leaving, unlink(r.peers, wanted)...)
 	r.choose(now)
 	return leaving
+}
+
+// newLink returns a path by c to p. The caller holds node.mu.
+func (r *Robot) newLink(c *carrier, p *peer, key Key, now time.Time) *link {
+	l := p.newLink(c.Slot, c.Interface, replicate.MakeAddress(r.self, uint8(c.Slot)), replicate.MakeAddress(p.node, uint8(c.Slot)))
+	l.key = key
+	l.machine = path.New(r.pathConfig(c), now)
+	l.since = now
+	l.applied, l.queue = &c.applied, c.wg.queue
+	secret, _ := hello.CarrierSecret(c.Key, key) // without one, WireGuard cannot work either
+	l.caller = hello.NewCaller(secret)
+	l.ways.searching = true
+	return l
 }
 
 // Configure makes the gateway's robots those of cfg; the rest of cfg is not looked
@@ -259,9 +271,10 @@ func (g *Gateway) link(peers []*peer, robots []RobotPeer) (leaving, arriving []*
 				if l != nil {
 					leaving = append(leaving, l)
 				}
-				l = p.addLink(slot, fmt.Sprintf("slot %d", slot),
+				l = p.newLink(slot, fmt.Sprintf("slot %d", slot),
 					replicate.MakeAddress(g.self, uint8(slot)), replicate.MakeAddress(p.node, uint8(slot)))
 				l.key = key
+				p.add(l)
 				arriving = append(arriving, l)
 			}
 			wanted[l] = true

@@ -20,8 +20,8 @@ type peer struct {
 	name  string
 	node  uint32
 	addrs []netip.Addr
-	// links has the paths by carrier slot. They come and go under inward.mu and
-	// node.mu; Out and the queues read them without.
+	// links has the paths by carrier slot. They come and go under node.mu; In, Out
+	// and the queues read them without.
 	links [replicate.MaxSlot + 1]atomic.Pointer[link]
 
 	// carries has bit n set while copies go to slot n.
@@ -98,14 +98,16 @@ type link struct {
 	expired int64
 }
 
-// addLink gives the peer a path by one carrier slot. It is used once node.admit
-// has seen it.
-func (p *peer) addLink(slot int, carrier string, local, remote replicate.Address) *link {
+// newLink returns a path to the peer by one carrier slot, which add gives it.
+func (p *peer) newLink(slot int, carrier string, local, remote replicate.Address) *link {
 	l := &link{peer: p, slot: slot, carrier: carrier, local: local, remote: remote, lossOut: -1}
 	l.largest.Store(path.BaseFrame)
-	p.links[slot].Store(l)
 	return l
 }
+
+// add gives the peer a path, in the place of any that its slot has. Frames leave by
+// it from then on, so it must be complete; node.admit lets them in.
+func (p *peer) add(l *link) { p.links[l.slot].Store(l) }
 
 // carried notes a frame of size bytes, largest at most, that held a packet of an
 // application or a part of one.

@@ -17,7 +17,8 @@ import (
 func testPeer(node uint32, slots ...int) *peer {
 	p := &peer{node: node}
 	for _, s := range slots {
-		l := p.addLink(s, "", replicate.MakeAddress(1, uint8(s)), replicate.MakeAddress(node, uint8(s)))
+		l := p.newLink(s, "", replicate.MakeAddress(1, uint8(s)), replicate.MakeAddress(node, uint8(s)))
+		p.add(l)
 		l.largest.Store(0)
 	}
 	return p
@@ -262,7 +263,7 @@ func TestPartsFor(t *testing.T) {
 // a gateway that was not told yet, and by a robot whose path is not up.
 func TestUnknownPathsGetWhatAnyTakes(t *testing.T) {
 	p := &peer{}
-	if l := p.addLink(0, "wwan0", 1, 2); l.largest.Load() != path.BaseFrame {
+	if l := p.newLink(0, "wwan0", 1, 2); l.largest.Load() != path.BaseFrame {
 		t.Errorf("a new path gets frames of %d bytes", l.largest.Load())
 	}
 	for _, c := range []struct {

@@ -70,15 +70,17 @@ type Uplink struct {
 // goroutines.
 type Robot struct {
 	*node
-	self     uint32
-	members  sync.Mutex // held by Configure; taken before all other locks
-	kick     chan struct{}
-	changed  chan struct{} // has room for one
-	metered  chan struct{} // has room for one
-	plain    []byte        // STUN request
-	plainID  hello.TransactionID
-	carriers []*carrier // guarded by node.mu
-	ended    bool       // guarded by members
+	self    uint32
+	members sync.Mutex // held by Configure; taken before all other locks
+	kick    chan struct{}
+	changed chan struct{} // has room for one
+	metered chan struct{} // has room for one
+	// greetings bounds how often STUN messages wake the prober.
+	greetings rateLimit
+	plain     []byte // STUN request
+	plainID   hello.TransactionID
+	carriers  []*carrier // guarded by node.mu
+	ended     bool       // guarded by members
 }
 
 // carrier is one uplink with its WireGuard device.

@@ -104,12 +104,13 @@ type senders struct {
 
 func (s *senders) set(all []netip.AddrPort) { s.all.Store(&all) }
 
+// has reports whether a, which is without zone, is one of them.
 func (s *senders) has(a netip.AddrPort) bool {
 	if s == nil {
 		return true
 	}
 	all := s.all.Load()
-	return all == nil || slices.Contains(*all, netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()))
+	return all == nil || slices.Contains(*all, a)
 }
 
 // socketOptions say how a socket is opened.

@@ -130,13 +130,13 @@ func (s *socket) receive(bufs [][]byte, sizes []int, eps []conn.Endpoint, stun f
 		data, oob := in.message(in.at)
 		if in.off == 0 {
 			in.meta = parseControl(oob)
-			in.from = s.seen.get(in.arrivalOf(in.at, in.meta))
 			s.noteOverflow(in.meta.overflow)
-			if !s.from.has(in.from.addr) {
+			if from, _ := in.sender(in.at); !s.from.has(from) { // nothing is remembered of it
 				foreign++
 				bytes += len(data)
 				continue
 			}
+			in.from = s.seen.get(in.arrivalOf(in.at, in.meta))
 		}
 		segment := len(data)
 		if in.meta.segment > 0 {

@@ -69,7 +69,8 @@ func (o *outgoing) add(bufs [][]byte, to *endpoint, source []byte) {
 }
 
 // pack groups datagrams of one size (the last of a group may be shorter) into
-// messages from that source, the kernel's choice if it is nil; without gso every datagram is a message.
+// messages from that source, the kernel's choice if it is nil; without gso every
+// datagram is a message.
 func (o *outgoing) pack(bufs [][]byte, to *endpoint, source []byte, gso bool) {
 	o.msgs = o.msgs[:0]
 	for len(bufs) > 0 {

@@ -118,8 +118,8 @@ type PathStatus struct {
 	Up bool `json:"up"`
 	// Carries means that packets are copied to this path now.
 	Carries bool `json:"carries"`
-	// Stage names what fails when the path is not up: "no route", "no reply",
-	// "handshake refused", "address not allowed", or "starting" in the first seconds.
+	// Stage names what fails when the path is not up, such as "no route" or "no reply",
+	// and what a path that is up suffers from, such as "lossy"; see path.Stage.
 	Stage string `json:"stage,omitempty"`
 	// Largest is the largest frame in bytes that the path takes, of those that are
 	// ever sent, 0 when not known. LargestPacket is what it becomes on the carrier,
