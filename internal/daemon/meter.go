@@ -89,7 +89,7 @@ func (d *robot) count() bool {
 
 func (d *robot) openUsage() {
 	var err error
-	d.usage, err = usage.Open(d.cfg.StateDir)
+	d.usage, err = usage.Open(d.base.cfg.StateDir) // as it was at the start
 	unread := ""
 	if err != nil {
 		unread = fmt.Sprintf("What metered carriers have used in this month is not known, so their caps are counted from now on: %v.", err)

@@ -118,9 +118,7 @@ func (d *robot) apply(cfg *config.Robot) error {
 		d.cfg = old
 	}
 	d.mu.Unlock()
-	if err == nil {
-		d.kick()
-	}
+	d.kick() // after an error, to choose again by the old one
 	return err
 }
 
