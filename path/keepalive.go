@@ -26,9 +26,10 @@ type Lifetime struct {
 //
 // That a mapping has ended shows in two ways: the gateway sees another address
 // than before the silence; or the first probe after it is lost while the next one
-// is not, again and again, more often than loss explains. A translator that forgets a mapping and then makes the same one again shows
-// neither; such mappings last 30 s and more (RFC 4787, 4.3; Linux), and on a path
-// that is idle for longer WireGuard itself sends a keepalive 10 s after each reply.
+// is not, again and again, more often than loss explains. A translator that forgets
+// a mapping and then makes the same one again shows neither; such mappings last 30 s
+// and more (RFC 4787, 4.3; Linux), and on a path that is idle for longer WireGuard
+// itself sends a keepalive 10 s after each reply.
 type Keepalive struct {
 	least, most time.Duration
 	interval    time.Duration

@@ -102,8 +102,7 @@ func (q *quality) judge(answered float64, now time.Time) {
 		q.judgeLossy(out, in)
 		q.judgeWay(out, in)
 	} else if now.Sub(q.judged) >= verdictFor {
-		q.lossy, q.way = false, neither
-		q.lossy = answered < answeredLeast
+		q.lossy, q.way = answered < answeredLeast, neither
 	}
 }
 
