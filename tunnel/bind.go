@@ -133,6 +133,9 @@ func (b *bind) attach(device string) error {
 func (b *bind) openSocket(network string, o socketOptions) (*socket, error) {
 	s, err := openSocket(network, o, &b.stats)
 	switch {
+	case b.fixed && errors.Is(err, unix.EACCES) && o.port < lowPorts:
+		return nil, fmt.Errorf("UDP port %d: a port below %d takes the capability CAP_NET_BIND_SERVICE, which root and the gateway's systemd unit have: %w",
+			o.port, lowPorts, err)
 	case b.fixed && err != nil:
 		return nil, fmt.Errorf("UDP port %d: %w", o.port, err)
 	case b.fixed:

@@ -9,6 +9,8 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
+const takesNetAdmin = "it takes the capability CAP_NET_ADMIN, which root and the systemd units have"
+
 // OpenHostTUN opens the TUN device name, or makes it. It needs CAP_NET_ADMIN.
 // The caller owns the device and closes it. One that is new ends with that,
 // unless KeepHostTUN was called.
@@ -25,6 +27,9 @@ func OpenHostTUN(name string, mtu int) (tun.Device, error) {
 	dev, err := tun.CreateTUNFromFile(file, mtu)
 	if err != nil {
 		_ = file.Close()
+		if errors.Is(err, unix.EPERM) {
+			return nil, fmt.Errorf("set up %s: %s: %w", name, takesNetAdmin, err)
+		}
 		return nil, fmt.Errorf("set up %s: %w", name, err)
 	}
 	go func() {
@@ -60,7 +65,7 @@ func attachTUN(fd int, name string) error {
 	case errors.Is(err, unix.EBUSY):
 		return fmt.Errorf("%s is in use by another program; is fogplr running already? %w", name, err)
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("making %s needs CAP_NET_ADMIN: %w", name, err)
+		return fmt.Errorf("make %s: %s: %w", name, takesNetAdmin, err)
 	case errors.Is(err, unix.EINVAL):
 		return fmt.Errorf("%s exists already and is not a TUN device that fogplr can use: give `interface` in the configuration a name of its own, such as plr0", name)
 	case err != nil:

@@ -56,6 +56,9 @@ const (
 	// maxPorts bounds a gateway's UDP ports: each has two sockets, with 512 KiB of
 	// scratch and a receiver's 128 buffers each.
 	maxPorts = 8
+	// lowPorts is the first port that every user may bind
+	// (net.ipv4.ip_unprivileged_port_start, which administrators may lower).
+	lowPorts = 1024
 
 	// endpointCache bounds the addresses remembered by a socket, so that a flood of
 	// forged sources cannot grow it.
