@@ -183,11 +183,7 @@ func (s *Search) Event(now time.Time) {
 // Where frames of the size that was found pass by themselves both ways, it need not
 // be tried; and where frames of about that size do, what is lost is lost by chance.
 func (s *Search) Passed(out bool, size int, now time.Time) {
-	about := max(s.best, s.base()) * 3 / 4
-	if s.best >= s.base() && s.best < s.ceiling { // larger ones travel in parts
-		about = s.best / 2
-	}
-	if size < about {
+	if size < max(s.best, s.base())*3/4 {
 		return
 	}
 	way := &s.in
