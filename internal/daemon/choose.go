@@ -77,19 +77,20 @@ func (d *robot) chooseCarriers(cfg *config.Robot) error {
 	return nil
 }
 
-// ask has the names of gateways looked up through the carriers there are.
+// ask has the names of gateways looked up through the carriers there are. What was
+// found through one that cannot send now is kept for when it is back.
 func (d *robot) ask() {
 	var all []resolve.Carrier
 	for _, c := range d.chosen {
+		n := resolve.Carrier{Slot: c.Slot, Interface: c.Interface, Index: c.Index, DNS: c.DNS, Metered: c.Metered()}
 		i := slices.IndexFunc(d.interfaces, func(i routing.Interface) bool { return i.Index == c.Index })
-		if c.Index == 0 || i < 0 || !d.interfaces[i].Up || d.resting(c) != "" {
-			continue
+		if i >= 0 && d.interfaces[i].Up && d.resting(c) == "" {
+			found := &d.interfaces[i]
+			n.Addresses = found.Addresses
+			n.IPv4 = found.Leads4 && sendsBy(found.Addresses, false)
+			n.IPv6 = found.Leads6 && sendsBy(found.Addresses, true)
 		}
-		found := &d.interfaces[i]
-		all = append(all, resolve.Carrier{
-			Slot: c.Slot, Interface: c.Interface, Index: c.Index, DNS: c.DNS, Metered: c.Metered(), Addresses: found.Addresses,
-			IPv4: found.Leads4 && sendsBy(found.Addresses, false), IPv6: found.Leads6 && sendsBy(found.Addresses, true),
-		})
+		all = append(all, n)
 	}
 	d.names.SetCarriers(all)
 	var gateways []resolve.Gateway

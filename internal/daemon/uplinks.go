@@ -99,19 +99,14 @@ func fails(p tunnel.PathState, now time.Time) bool {
 	return !p.Up && (p.Died || now.Sub(p.Since) >= failsAfter)
 }
 
-// watchPaths tells the resolver which paths answer and which do not.
+// watchPaths tells the resolver which paths answer and which do not. One that does
+// not may have a carrier that comes back, or a carrier may come: neither is an event
+// here, so it looks again until all is well.
 func (d *robot) watchPaths(ctx context.Context) {
 	for {
 		var again <-chan time.Time
-		for _, p := range d.tunnel.Paths() {
-			switch {
-			case p.Up:
-				d.names.Answers(p.Slot, p.Gateway, p.Endpoint)
-			case fails(p, time.Now()):
-				d.names.Failing(p.Slot, p.Gateway)
-			default:
-				again = time.After(failsAfter)
-			}
+		if !d.tellPaths(d.tunnel.Paths(), time.Now()) {
+			again = time.After(failsAfter)
 		}
 		select {
 		case <-ctx.Done():
@@ -120,4 +115,19 @@ func (d *robot) watchPaths(ctx context.Context) {
 		case <-d.tunnel.Changed():
 		}
 	}
+}
+
+// tellPaths tells the resolver of paths, and reports whether there are any and all
+// are up.
+func (d *robot) tellPaths(paths []tunnel.PathState, now time.Time) (well bool) {
+	well = len(paths) > 0
+	for _, p := range paths {
+		well = well && p.Up
+		if p.Up {
+			d.names.Answers(p.Slot, p.Gateway, p.Endpoint)
+		} else if fails(p, now) {
+			d.names.Failing(p.Slot, p.Gateway)
+		}
+	}
+	return well
 }
