@@ -27,7 +27,7 @@ func Candidates(known []netip.AddrPort, r Reach) []netip.AddrPort {
 	for _, ap := range known {
 		a := ap.Addr().Unmap()
 		ap = netip.AddrPortFrom(a, ap.Port())
-		if !a.IsValid() || ap.Port() == 0 || unreachable(a) != "" {
+		if !a.IsValid() || ap.Port() == 0 || unreachable(a) {
 			continue
 		}
 		if a.Is4() && r.IPv4 || a.Is6() && r.IPv6 {

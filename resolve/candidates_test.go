@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -89,76 +88,6 @@ func TestCandidatesProperties(t *testing.T) {
 		}
 		if !slices.Equal(got, Candidates(got, r)) && len(usable) <= maxCandidates {
 			t.Fatalf("not stable: %v becomes %v", got, Candidates(got, r))
-		}
-	})
-}
-
-func TestParseEndpoint(t *testing.T) {
-	for s, want := range map[string]Endpoint{
-		"198.51.100.10:51820":               {Addr: netip.MustParseAddr("198.51.100.10"), Port: 51820},
-		"[2001:db8::1]:443":                 {Addr: netip.MustParseAddr("2001:db8::1"), Port: 443},
-		"[::ffff:198.51.100.10]:1":          {Addr: netip.MustParseAddr("198.51.100.10"), Port: 1},
-		"West.Example.ORG.:51820":           {Name: "west.example.org", Port: 51820},
-		"gateway:65535":                     {Name: "gateway", Port: 65535},
-		"_wg.xn--bcher-kva.example:1":       {Name: "_wg.xn--bcher-kva.example", Port: 1},
-		"10.example.org:1":                  {Name: "10.example.org", Port: 1},
-		"a-b.3com.net:51820":                {Name: "a-b.3com.net", Port: 51820},
-		"169.254.7.7:51820":                 {Addr: netip.MustParseAddr("169.254.7.7"), Port: 51820},
-		"[64:ff9b::198.51.100.10]:51820":    {Addr: netip.MustParseAddr("64:ff9b::c633:640a"), Port: 51820},
-		"ec2-1-2-3-4.compute.example.com:9": {Name: "ec2-1-2-3-4.compute.example.com", Port: 9},
-	} {
-		got, err := ParseEndpoint(s)
-		if err != nil || got != want {
-			t.Errorf("%s: %+v, %v", s, got, err)
-		}
-	}
-	for s, part := range map[string]string{
-		"198.51.100.10":         "no port",
-		"2001:db8::1:51820":     "without brackets",
-		"198.51.100.10:0":       `port "0"`,
-		"198.51.100.10:65536":   `port "65536"`,
-		"198.51.100.10:+7":      `port "+7"`,
-		"198.51.100.10:":        `port ""`,
-		":51820":                "empty",
-		".:51820":               "empty",
-		"a..b:51820":            "empty",
-		"-a.org:51820":          "hyphen",
-		"a b.org:51820":         "' '",
-		"bücher.example:51820":  "punycode",
-		"198.51.100:51820":      "neither an address nor a name",
-		"198.51.100.300:51820":  "neither an address nor a name",
-		"[fe80::1]:51820":       "one link",
-		"[fe80::1%eth0]:51820":  "one link",
-		"127.0.0.1:51820":       "this machine",
-		"0.0.0.0:51820":         "no machine",
-		"255.255.255.255:51820": "no machine",
-		"[ff02::1]:51820":       "no machine",
-	} {
-		if e, err := ParseEndpoint(s); err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%s: %+v, %v; want an error with %q", s, e, err, part)
-		}
-	}
-}
-
-func FuzzParseEndpoint(f *testing.F) {
-	for _, s := range []string{"198.51.100.10:51820", "[2001:db8::1]:443", "West.Example.ORG.:51820", ":1", "a:b:1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		e, err := ParseEndpoint(s)
-		if err != nil {
-			return
-		}
-		if e.Port == 0 || (e.Name == "") != e.Addr.IsValid() {
-			t.Errorf("%q: %+v", s, e)
-		}
-		if again, err := ParseEndpoint(e.String()); err != nil || again != e {
-			t.Errorf("%q is %q, which is %+v, %v", s, e, again, err)
-		}
-		if e.Name != "" {
-			if _, err := newQuestion(e.Name, IPv4); err != nil {
-				t.Errorf("%q cannot be asked for: %v", e.Name, err)
-			}
 		}
 	})
 }

@@ -87,7 +87,7 @@ func Synthesise(prefix netip.Prefix, v4 netip.Addr) (v6 netip.Addr, ok bool) {
 	if !prefix.Addr().Is6() || !slices.Contains(prefixLengths[:], prefix.Bits()) || !v4.Is4() {
 		return v6, false
 	}
-	if unreachable(v4) != "" || v4.IsLinkLocalUnicast() || prefix == wellKnownPrefix && v4.IsPrivate() {
+	if unreachable(v4) || v4.IsLinkLocalUnicast() || prefix == wellKnownPrefix && v4.IsPrivate() {
 		return v6, false
 	}
 	raw, in := prefix.Masked().Addr().As16(), v4.As4()

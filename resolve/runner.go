@@ -62,11 +62,6 @@ func (r *Runner) SetGateways(all []Gateway) {
 	r.update(func(time.Time) { r.book.SetGateways(all) })
 }
 
-// Changed says that something happened to a carrier's link; see Book.Changed.
-func (r *Runner) Changed(slot int) {
-	r.update(func(now time.Time) { r.book.Changed(slot, now) })
-}
-
 // Failing says that a path does not answer; see Book.Failing.
 func (r *Runner) Failing(slot int, gateway string) {
 	r.update(func(now time.Time) { r.book.Failing(slot, gateway, now) })

@@ -88,10 +88,12 @@ func TestRunner(t *testing.T) {
 		// A question is under way when the carrier changes, and when all ends.
 		set("0west.example.orgIPv4", Answer{Err: errDead})
 		time.Sleep(spacing)
-		r.Changed(0)
+		moved := wlan(0, IPv4)
+		moved.Addresses = []netip.Prefix{netip.MustParsePrefix("192.0.2.7/24")}
+		r.SetCarriers([]Carrier{moved})
 		synctest.Wait()
 		time.Sleep(answerTime / 2)
-		r.Changed(0)
+		r.SetCarriers([]Carrier{wlan(0, IPv4)})
 		synctest.Wait()
 		if n := cancelled.Load(); n != 1 {
 			t.Errorf("%d questions were given up, want 1", n)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -191,9 +192,11 @@ func wlan(slot int, families ...Family) Carrier {
 func gateway(name string, endpoints ...string) Gateway {
 	g := Gateway{Name: name}
 	for _, s := range endpoints {
-		e, err := ParseEndpoint(s)
-		if err != nil {
-			panic(err)
+		name, port, _ := strings.Cut(s, ":")
+		number, _ := strconv.Atoi(port)
+		e := Endpoint{Name: name, Port: uint16(number)}
+		if at, err := netip.ParseAddrPort(s); err == nil {
+			e = Endpoint{Addr: at.Addr(), Port: at.Port()}
 		}
 		g.Endpoints = append(g.Endpoints, e)
 	}
