@@ -120,7 +120,7 @@ func checkEndpoint(ep netip.AddrPort) string {
 		return fmt.Sprintf("%s; %v is the robot itself", expected, a)
 	case a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return fmt.Sprintf("%s; %v means many machines", expected, a)
-	case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
+	case a.Is6() && a.IsLinkLocalUnicast(), a.Zone() != "":
 		return fmt.Sprintf("%s; %v is good on one link only", expected, a)
 	}
 	return ""

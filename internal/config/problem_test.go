@@ -220,6 +220,7 @@ func TestRobotProblems(t *testing.T) {
 		{13, `endpoint = "255.255.255.255:51820"`, 0, `means many machines`},
 		{13, `endpoint = "[ff02::1]:51820"`, 0, `ff02::1 means many machines`},
 		{13, `endpoint = "[fe80::1]:51820"`, 0, `fe80::1 is good on one link only`},
+		{13, `endpoint = "[fe80::1%eth0]:51820"`, 0, `fe80::1%eth0 is good on one link only`},
 		{13, `endpoint = "[::ffff:198.51.100.10]:51820"`, 0, `written as IPv4, 198.51.100.10:51820`},
 		{13, `endpoint = "10.77.0.11:51820"`, 0, `the tunnel cannot run through itself`},
 		{13, `endpoint = "198.51.100.20:51820"`, 18, `which gateway "west" has already`},
