@@ -24,8 +24,8 @@ const (
 	returnPref = 32800
 
 	// maxReturnRules is how many rules one carrier gets for the way back of IPv6,
-	// one for each of its addresses and each endpoint: 8 addresses (a few prefixes
-	// with temporary ones, RFC 8981) by 8 endpoints.
+	// one for each of its addresses and each endpoint or gateway: 8 addresses (a few
+	// prefixes with temporary ones, RFC 8981) by 8 of those.
 	maxReturnRules = 64
 
 	// blackholeMetric places the blackhole route behind every other route to the

@@ -48,15 +48,24 @@ func (p *familyPlan) planReverse4(v *view, l link, addresses []address, targets,
 // alone. A strict firewall (firewalld's IPv6_rpfilter) drops an answer unless the
 // way to its source, from the address that it came to, leads out by the same
 // interface. So where the rules of others say differently, packets from the
-// carrier's own addresses to its endpoints go by the carrier's table. An address
-// that another interface has too tells the firewall nothing.
+// carrier's own addresses to its endpoints go by the carrier's table; and to its
+// gateway, whose neighbour advertisements pass the same check, unless that has a
+// link-local address, which the firewall looks for on the interface alone. An
+// address that another interface has too tells the firewall nothing.
 func (p *familyPlan) planReverse6(t *tablePlan, addresses []address, targets []netip.Addr) {
 	if t.v.noRules(true) {
 		return
 	}
+	if !p.usesTable() {
+		t.finish()
+	}
+	sources := slices.DeleteFunc(slices.Clone(targets), func(a netip.Addr) bool { return !p.with[a] || a.IsUnspecified() })
+	if len(sources) > 0 {
+		sources = unique(append(sources, t.gateways...))
+	}
 	var rules []rule
-	for _, a := range targets {
-		if !p.with[a] || a.IsUnspecified() || t.v.reversePath(a).only(t.l.index) {
+	for _, a := range sources {
+		if a.Is4() || a.IsLinkLocalUnicast() || t.v.reversePath(a).only(t.l.index) {
 			continue
 		}
 		pref, _ := t.v.prefAhead(flow{dst: host(a)})
@@ -70,10 +79,7 @@ func (p *familyPlan) planReverse6(t *tablePlan, addresses []address, targets []n
 	if len(rules) == 0 {
 		return
 	}
-	if !p.usesTable() {
-		t.finish()
-		p.routes = t.routes
-	}
+	p.routes = t.routes
 	p.rules = append(p.rules, rules[:min(len(rules), maxReturnRules)]...)
 }
 
