@@ -269,7 +269,7 @@ var scenarios = []scenario{{
 		}
 	},
 }, {
-	name: "two IPv6 carriers in one prefix: the second one's way back",
+	name: "two IPv6 carriers in one prefix: the second one's way back, and their routers'",
 	view: func(v *view) {
 		v.ether(2, "eth0", "2001:db8:1::5/64")
 		v.route(unix.RT_TABLE_MAIN, "default6", "2001:db8:1::1", 2, 100)
@@ -278,11 +278,15 @@ var scenarios = []scenario{{
 	},
 	wants: []Want{carrier("eth0", 0, gw6), carrier("wlan0", 1, gw6)},
 	changes: `
+		ip -6 route add 2001:db8:1::/64 dev eth0 metric 1024 table 15700 proto 157
+		ip -6 route add default via 2001:db8:1::1 dev eth0 metric 1024 table 15700 proto 157
 		ip -6 route add 2001:db8:1::/64 dev wlan0 metric 1024 table 15701 proto 157
 		ip -6 route add default via 2001:db8:1::2 dev wlan0 metric 1024 table 15701 proto 157
-		ip -6 rule add pref 5210 from 2001:db8:1::6/128 to 2001:db8:99::1/128 lookup 15701 proto 157`,
+		ip -6 rule add pref 5210 from 2001:db8:1::5/128 to 2001:db8:1::1/128 lookup 15700 proto 157
+		ip -6 rule add pref 5210 from 2001:db8:1::6/128 to 2001:db8:99::1/128 lookup 15701 proto 157
+		ip -6 rule add pref 5210 from 2001:db8:1::6/128 to 2001:db8:1::2/128 lookup 15701 proto 157`,
 	check: func(t *testing.T, c []Carrier) {
-		if !c[0].Usable6 || !c[1].Usable6 || c[0].Table != 0 || c[1].Table != 15701 {
+		if !c[0].Usable6 || !c[1].Usable6 || c[0].Table != 15700 || c[1].Table != 15701 {
 			t.Errorf("%+v", c)
 		}
 	},
