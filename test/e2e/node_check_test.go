@@ -178,6 +178,9 @@ func TestNodeCheckGateway(t *testing.T) {
 	must(t, g.lab.Sysctl("net.ipv4.ip_forward", "0"))
 	repair(t, n, examine(t, n, g.Member).finds(t, check.Warning, "gateway.ip_forward", "docker0"))
 	examine(t, n, g.Member).lacks(t, "gateway.ip_forward")
+	output(t, n, "nft", "add chain inet guard forward { type filter hook forward priority 0; policy drop; }")
+	repair(t, n, examine(t, n, g.Member).finds(t, check.Note, "gateway.forward_policy", "inet guard forward", "docker0"))
+	examine(t, n, g.Member).lacks(t, "gateway.ip_forward", "gateway.forward_policy")
 }
 
 // While the node runs its own warnings are told, and which paths are down. DDS
