@@ -125,10 +125,11 @@ func (u *user) of(t testing.TB, pid int) string {
 	return ""
 }
 
-// Two carriers have IPv6 addresses of one network, and a packet filter that checks
-// senders as firewalld does (IPv6_rpfilter=strict) drops what arrives by the second
-// one. fogplr answers that with rules; the check says so before the start.
-func TestOneIPv6NetworkBehindAStrictFilter(t *testing.T) {
+// Two carriers have IPv6 addresses of one network, and so have their routers. A
+// packet filter that checks senders as firewalld does (IPv6_rpfilter=strict) drops
+// what arrives by the second carrier, its router's neighbour advertisements too.
+// fogplr answers that with rules; the check says so before the start.
+func TestIPv6RoutersInOnePrefix(t *testing.T) {
 	t.Parallel()
 	w := build(t, options{Endpoint6: true, Options: lab.Options{Gateways: []string{"west"}, IPv6: true}})
 	r, g := w.robots[0], w.gateways[0]
