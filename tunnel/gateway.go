@@ -119,7 +119,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	group.Go(func() error { return g.recallAfterWake(ctx) })
 	group.Go(func() error { return g.heart(ctx, g.woke) })
 	group.Go(func() error {
-		return every(ctx, upkeepInterval, func() {
+		return g.keeps.run(ctx, g.start, g.quiet, func() {
 			g.upkeep()
 			g.mu.Lock()
 			defer g.mu.Unlock()

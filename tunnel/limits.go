@@ -119,6 +119,11 @@ const (
 	// beatInterval is the distance of heartbeats, by the gaps in which standstills
 	// are noticed.
 	beatInterval = 50 * time.Millisecond
+	// idleBeat is that when there is nothing that could become stale. It is short
+	// enough that a late beat is not taken for a standstill.
+	idleBeat = 200 * time.Millisecond
+	// quietAfter is how long after the last traffic.
+	quietAfter = 2 * time.Second
 	// leastStandstill is the shortest gap in them that is taken for a standstill,
 	// however short the deadline. With three busy programs for each CPU one beat in
 	// 6,000 came 390 ms after the one before, and to drop what is not stale is worse
@@ -134,8 +139,10 @@ const (
 	// tolerate less.
 	wakeAfter = time.Second
 
-	// upkeepInterval is how often counters are rolled and latent errors judged.
+	// upkeepInterval is how often counters are rolled and latent errors judged, and
+	// idleUpkeep how often without traffic.
 	upkeepInterval = 250 * time.Millisecond
+	idleUpkeep     = time.Second
 
 	// badFor is how long a path must be bad before it tries another address of its
 	// gateway, and badRemembered how long one that was left is not tried again.

@@ -43,6 +43,8 @@ type node struct {
 	out   *outward
 	in    *inward
 	still *standstill
+	beats *rhythm
+	keeps *rhythm
 	epoch uint32
 
 	mu sync.Mutex // guards the part of link that says so
@@ -58,10 +60,11 @@ func newNode(cfg Common, host tun.Device) *node {
 		own[i] = p.Addr()
 	}
 	n.still = newStandstill(cfg.Deadline, n.start, asleep)
+	n.beats, n.keeps = newRhythm(beatInterval, idleBeat), newRhythm(upkeepInterval, idleUpkeep)
 	n.in = newInward(host, own, cfg.Log, n.start)
 	n.in.mtu = cfg.MTU
-	n.in.still = n.still
-	n.out = &outward{host: host, own: own, pool: &n.pool, log: cfg.Log, start: n.start, woken: func() {}, still: n.still}
+	n.in.still, n.in.woken = n.still, n.stir
+	n.out = &outward{host: host, own: own, pool: &n.pool, log: cfg.Log, start: n.start, woken: n.stir, still: n.still}
 	n.out.roster.Store(&roster{})
 	if told := n.clock.warning(n.start); told != "" {
 		cfg.Log.Warn(told)
@@ -159,8 +162,7 @@ func (n *node) sendControl(q *queue, l *link, typ replicate.Type, payload []byte
 	n.pool.release(b)
 }
 
-// upkeep rolls the counters of what came in and judges latent errors. It is
-// called every upkeepInterval.
+// upkeep rolls the counters of what came in and judges latent errors.
 func (n *node) upkeep() {
 	n.in.mu.Lock()
 	defer n.in.mu.Unlock()

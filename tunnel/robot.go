@@ -111,7 +111,8 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 	_, _ = rand.Read(r.plainID[:]) // never fails: it ends the program instead
 	r.plain = hello.PlainRequest(r.plainID)
 	r.node = newNode(cfg.Common, host)
-	r.out.woken, r.in.woken = r.wake, r.wake
+	woken := func() { r.stir(); r.wake() }
+	r.out.woken, r.in.woken = woken, woken
 	r.in.onProbe = func(*link, path.Probe, int, time.Time) {}
 	r.in.onReply = r.replied
 	r.in.heard = func(l *link, now time.Time) {
@@ -133,7 +134,7 @@ func (r *Robot) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.walkOut(ctx) })
 	g.Go(func() error { r.prober(ctx); return nil })
-	g.Go(func() error { return every(ctx, upkeepInterval, r.upkeep) })
+	g.Go(func() error { return r.keeps.run(ctx, r.start, r.quiet, r.upkeep) })
 	g.Go(func() error { return r.heart(ctx, r.woke) })
 	g.Go(func() error {
 		<-ctx.Done()
@@ -319,19 +320,5 @@ func (r *Robot) replied(l *link, m path.Reply, size int, now time.Time) {
 	r.choose(now)
 	if wake {
 		r.wake()
-	}
-}
-
-// every calls f until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) error {
-	t := time.NewTicker(interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-			f()
-		}
 	}
 }

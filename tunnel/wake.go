@@ -9,7 +9,8 @@ import (
 // heart beats until ctx ends, and calls woke after each standstill that was long
 // enough to matter to others.
 func (n *node) heart(ctx context.Context, woke func(woken)) error {
-	return every(ctx, beatInterval, func() {
+	settled := func(now time.Time) bool { return n.quiet(now) && n.still.pending.stood == 0 }
+	return n.beats.run(ctx, n.start, settled, func() {
 		w := n.still.tick(time.Now())
 		if w.stood == 0 {
 			return
