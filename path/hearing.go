@@ -37,5 +37,8 @@ func (h *Hearing) Recent(now time.Time) bool {
 	return !h.last.IsZero() && !h.left && now.Sub(h.last) <= hearingRecent
 }
 
+// Left reports whether the last thing heard was a farewell.
+func (h *Hearing) Left() bool { return h.left }
+
 // Last returns when the carrier was last heard, zero for never.
 func (h *Hearing) Last() time.Time { return h.last }

@@ -51,10 +51,10 @@ func TestFarewell(t *testing.T) {
 	var h Hearing
 	h.Announced(5*time.Second, now)
 	h.Announced(0, now.Add(time.Second))
-	if now = now.Add(time.Second); h.Live(now) || h.Recent(now) || !h.Last().Equal(now) {
+	if now = now.Add(time.Second); h.Live(now) || h.Recent(now) || !h.Left() || !h.Last().Equal(now) {
 		t.Errorf("after its farewell: live %v, recent %v, last %v", h.Live(now), h.Recent(now), h.Last())
 	}
-	if h.Heard(now); !h.Live(now) || !h.Recent(now) {
+	if h.Heard(now); h.Left() || !h.Live(now) || !h.Recent(now) {
 		t.Error("it came back and is not heard")
 	}
 }

@@ -14,6 +14,7 @@ const (
 	StageAddressNotAllowed              // the session stands, probes are not answered
 	StageStarting                       // too early to tell
 	StageNoWayOut                       // frames come in, but none gets out
+	StageResting                        // at a gateway: the robot took its leave
 
 	// These are up and carry.
 	StageLargeLost // small packets pass, large ones do not
@@ -43,6 +44,8 @@ func (s Stage) String() string {
 		return "starting"
 	case StageNoWayOut:
 		return "no way out"
+	case StageResting:
+		return "resting"
 	case StageLargeLost:
 		return "large packets lost"
 	case StageThrottled:
@@ -78,6 +81,9 @@ func (s Stage) Hint() string {
 	case StageNoWayOut:
 		return "The gateway's packets still came in by this carrier when its answers stopped, so what this robot sends does not get out. " +
 			"That is the carrier's network or radio: nothing can be mended here, and the path comes back by itself."
+	case StageResting:
+		return "The robot has said that it does not use this carrier now: its monthly cap is used up, or it has no network. " +
+			"Nothing is sent there until it comes back; `fogplr status` on the robot says more."
 	case StageLargeLost:
 		return "Small packets pass on this path, but large ones get lost on the way, so only small ones can be sent on it. " +
 			"A filter or a tunnel in the carrier's network drops them without saying so; what is too large goes over the other paths. " +

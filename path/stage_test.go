@@ -10,7 +10,7 @@ func TestStageNames(t *testing.T) {
 	for s, want := range map[Stage]string{
 		StageUp: "", StageNoRoute: "no route", StageNoReply: "no reply",
 		StageHandshakeRefused: "handshake refused", StageAddressNotAllowed: "address not allowed",
-		StageStarting: "starting", StageNoWayOut: "no way out",
+		StageStarting: "starting", StageNoWayOut: "no way out", StageResting: "resting",
 		StageLargeLost: "large packets lost", StageThrottled: "throttled", StageLossOut: "loss on the way out",
 		StageLossIn: "loss on the way in", StageLossy: "lossy", 99: "unknown",
 	} {

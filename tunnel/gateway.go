@@ -216,6 +216,8 @@ func (g *Gateway) Status() Status {
 			st.Largest = int(l.largest.Load())
 		case l.peer.wrongAddress:
 			st.Stage, st.Hint = path.StageAddressNotAllowed.String(), g.wrongAddressWarning(l.peer)
+		case l.hearing.Left():
+			st.Stage, st.Hint = path.StageResting.String(), path.StageResting.Hint()
 		case st.LastProof >= 0: // a slot that was never heard need not be in use
 			st.Stage = path.StageNoReply.String()
 		}

@@ -49,6 +49,9 @@ func TestCarrierRests(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(100 * time.Millisecond) // for what was on its way
+	if p := g.Status().Peers[0].Paths[0]; p.Stage != "resting" || p.Hint == "" {
+		t.Errorf("the gateway says %+v", p)
+	}
 	before := r.Moved(0)
 	for range 200 {
 		exchange()

@@ -35,7 +35,8 @@ func robotStatus() tunnel.Status {
 		Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, MTU: 1280, OnCarrier: headers(1280), Ready: false,
 		Warnings: []string{"rp_filter on wlan0 is strict, so replies may be dropped: run `sysctl net.ipv4.conf.wlan0.rp_filter=2`."},
 		Carriers: []tunnel.CarrierStatus{
-			{Interface: "wwan0", Slot: 0, Usable: true, Socket: tunnel.SocketStatus{TxBytes: 123456789, RxBytes: 999949, TxDropped: 3}},
+			{Interface: "wwan0", Slot: 0, Usable: true, Label: "operator A", OwnBytes: 4_567_890, OwnPerDay: 4_213_000,
+				Usage: &tunnel.UsageStatus{Month: "2026-11", Used: 1_234_567_890, Cap: 5_000_000_000}, Socket: tunnel.SocketStatus{TxBytes: 123456789, RxBytes: 999949, TxDropped: 3}},
 			{Interface: "wlan0", Slot: 1, Usable: true, Socket: tunnel.SocketStatus{TxBytes: 999, RxBytes: 1000, TxErrors: 1, LastError: "network is unreachable"}},
 			{Interface: "eth0", Slot: 2, Problem: "There is no interface eth0 now. It is used as soon as it appears."},
 		},
@@ -85,7 +86,8 @@ func wideStatus() tunnel.Status {
 		Role: "robot", Name: strings.Repeat("long-name-", 6), Version: "v0.1.0-123-g0123456789ab-dirty", Uptime: 9e6, Interface: "fifteen-letters", MTU: 9000, OnCarrier: headers(9000),
 		Addresses: []string{"10.77.0.2/16", "fd77:1122:3344:5566:7788:99aa:bbcc:2/64", "fd78:1122:3344:5566:7788:99aa:bbcc:2/64"},
 		Carriers: []tunnel.CarrierStatus{
-			{Interface: "enx001122334455", Usable: true, Socket: tunnel.SocketStatus{TxBytes: 999_900_000_000, RxBytes: 999_900_000_000, TxDropped: 1e9, TxErrors: 1e9, RxOverflow: 1e9}},
+			{Interface: "enx001122334455", Usable: true, Label: strings.Repeat("a long label ", 9), OwnBytes: 999_900_000_000, OwnPerDay: 999_900_000_000,
+				Usage: &tunnel.UsageStatus{Month: "2026-11", Used: 999_900_000_000, Cap: 999_900_000_000}, Socket: tunnel.SocketStatus{TxBytes: 999_900_000_000, RxBytes: 999_900_000_000, TxDropped: 1e9, TxErrors: 1e9, RxOverflow: 1e9}},
 			{Interface: "wlx0a0b0c0d0e0f", Slot: 1, Usable: true, Captive: true},
 			{Interface: "wwx0a0b0c0d0e0f", Slot: 7, Problem: "The interface wwx0a0b0c0d0e0f is down, so nothing can be sent over it. Bring it up with `ip link set dev wwx0a0b0c0d0e0f up`, or look at the modem."},
 		},

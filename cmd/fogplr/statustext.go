@@ -27,6 +27,8 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	if len(s.Carriers) > 0 {
 		fmt.Fprintln(w)
 		carrierTable(w, s.Carriers)
+		fmt.Fprintln(w)
+		dataTable(w, s.Carriers)
 	}
 	if s.Socket != nil {
 		fmt.Fprintln(w)
