@@ -21,9 +21,12 @@ const (
 	protoIGMP    = 2
 	protoUDP     = 17
 	protoHopOpts = 0
-	portMDNS     = 5353 // RFC 6762
-	portLLMNR    = 5355 // RFC 4795
-	portSSDP     = 1900
+
+	protoFragment  = 44
+	fragmentHeader = 8    // bytes
+	portMDNS       = 5353 // RFC 6762
+	portLLMNR      = 5355 // RFC 4795
+	portSSDP       = 1900
 )
 
 // header is what the walk needs to know of an inner packet.
@@ -82,12 +85,7 @@ func classify6(p []byte) header {
 		src: netip.AddrFrom16([16]byte(p[8:24])),
 		dst: netip.AddrFrom16([16]byte(p[24:40])),
 	}
-	next, rest := p[6], p[40:]
-	if next == protoHopOpts && len(rest) >= 8 {
-		if n := 8 + 8*int(rest[1]); n <= len(rest) {
-			next, rest = rest[0], rest[n:]
-		}
-	}
+	next, rest := skipHopOpts(p)
 	switch {
 	case next == protoICMP6 && len(rest) > 0 && discovery6(rest[0]):
 		h.kind = local
@@ -101,6 +99,18 @@ func classify6(p []byte) header {
 		h.kind = multicast
 	}
 	return h
+}
+
+// skipHopOpts returns the protocol of what follows the header of an IPv6 packet of
+// 40 bytes or more, and that itself, without hop-by-hop options.
+func skipHopOpts(p []byte) (next byte, rest []byte) {
+	next, rest = p[6], p[40:]
+	if next == protoHopOpts && len(rest) >= 8 {
+		if n := 8 + 8*int(rest[1]); n <= len(rest) {
+			next, rest = rest[0], rest[n:]
+		}
+	}
+	return next, rest
 }
 
 // housekeeping tells from a UDP header's destination port.

@@ -77,9 +77,6 @@ func (in *inward) deliver(frames [][]byte, offset int) {
 	in.last = nil
 	for _, f := range frames {
 		in.frame(f[offset:], offset, now)
-		if len(in.pass) == batchPackets {
-			in.flush(offset)
-		}
 	}
 	in.flush(offset)
 }
@@ -162,7 +159,23 @@ func (in *inward) data(l *link, t *replicate.Tag, p []byte, offset int, now time
 	if l.peer.busy(now.Sub(in.start)) {
 		in.woken()
 	}
+	f, ok := fragmentOf(p, h)
+	if !ok {
+		in.write(p, offset)
+		return
+	}
+	for _, p := range l.peer.fragments.add(p, f, now) {
+		in.write(p, offset)
+	}
+}
+
+// write puts a packet among the survivors.
+func (in *inward) write(p []byte, offset int) {
 	n := len(in.pass)
+	if n == batchPackets {
+		in.flush(offset)
+		n = 0
+	}
 	if in.store[n] == nil {
 		in.store[n] = make([]byte, offset+hostBuffer)
 	}

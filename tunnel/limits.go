@@ -79,6 +79,17 @@ const (
 	twinReturns = 5
 	twinMemory  = time.Minute
 
+	// fragmentsAge is how long the IP fragments of a datagram are waited for: longer
+	// than two usable paths differ. Memory for them is bounded for each peer:
+	// fragmentsOpen datagrams, in fragmentsBytes bytes together, which are sixteen of
+	// the largest, each in fragmentsEach fragments, what an MTU of 576 makes of one.
+	// fragmentsSpare keep their memory for the next ones.
+	fragmentsAge   = time.Second
+	fragmentsOpen  = 64
+	fragmentsBytes = 1 << 20
+	fragmentsEach  = 128
+	fragmentsSpare = 2
+
 	// errorShown is how long status shows a socket's last error.
 	errorShown = time.Minute
 

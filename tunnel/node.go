@@ -169,6 +169,7 @@ func (n *node) upkeep() {
 	now := time.Now()
 	for _, p := range n.peers {
 		p.elim.Settle(now)
+		p.fragments.expire(now)
 		n.judgeLatent(p, now)
 		for l := range p.paths() {
 			l.loss.Roll(now)
@@ -200,7 +201,7 @@ func (n *node) status(role string, describe func(*link, *PathStatus)) Status {
 		s.Warnings = append(s.Warnings, "A peer sends frames of another version, which cannot be read. Install the same fogplr on robots and gateways.")
 	}
 	for _, p := range n.peers {
-		ps := PeerStatus{Name: p.name, Elimination: p.elim.Counters(), Paths: []PathStatus{}}
+		ps := PeerStatus{Name: p.name, Elimination: p.elim.Counters(), Incomplete: p.fragments.incomplete, Paths: []PathStatus{}}
 		for _, a := range p.addrs {
 			ps.Addresses = append(ps.Addresses, a.String())
 		}

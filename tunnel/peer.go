@@ -33,9 +33,10 @@ type peer struct {
 	numbers replicate.Numberer // Out only
 
 	// Guarded by inward.mu.
-	elim   *replicate.Eliminator
-	latent replicate.LatentDetector
-	twin   twinWatch
+	elim      *replicate.Eliminator
+	fragments gatherer
+	latent    replicate.LatentDetector
+	twin      twinWatch
 
 	// Guarded by node.mu, gateway only.
 	wrongAddress bool      // it claims another node's address

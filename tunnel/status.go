@@ -106,7 +106,10 @@ type PeerStatus struct {
 	Name        string             `json:"name"`
 	Addresses   []string           `json:"addresses"`
 	Elimination replicate.Counters `json:"elimination"`
-	Paths       []PathStatus       `json:"paths"`
+	// Incomplete counts datagrams in IP fragments of which one was missing, so that
+	// all were dropped.
+	Incomplete uint64       `json:"incomplete"`
+	Paths      []PathStatus `json:"paths"`
 }
 
 // PathStatus is one WireGuard session, carrier by gateway.

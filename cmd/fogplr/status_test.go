@@ -43,7 +43,7 @@ func robotStatus() tunnel.Status {
 		Peers: []tunnel.PeerStatus{
 			{
 				Name: "west", Addresses: []string{"10.77.0.11"},
-				Elimination: replicate.Counters{Passed: 1234, Discarded: 1200, OutOfOrder: 5, Rogue: 1, Lost: 2, Resets: 1},
+				Elimination: replicate.Counters{Passed: 1234, Discarded: 1200, OutOfOrder: 5, Rogue: 1, Lost: 2, Resets: 1}, Incomplete: 4,
 				Paths: []tunnel.PathStatus{
 					{Carrier: "wwan0", Slot: 0, Endpoint: "198.51.100.10:51820", Up: true, Carries: true, RTTms: 48.25, LossIn: 0.0123, LossOut: 0, LastProof: 0.1, TxFrames: 1300, RxFrames: 1299, Largest: 1308, LargestPacket: 1368, Parts: 1},
 					{Carrier: "wlan0", Slot: 1, Endpoint: "198.51.100.10:51820", Up: true, RTTms: 8.04, LossIn: 0, LossOut: -1, LastProof: 0.1, TxFrames: 1300, RxFrames: 1135, TxDropped: 7, LatentErrors: 2, Latent: true, Largest: 1056, LargestPacket: 1116, Parts: 2},

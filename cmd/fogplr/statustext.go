@@ -192,11 +192,11 @@ func hints(s *tunnel.Status) []string {
 }
 
 func eliminationTable(w io.Writer, s *tunnel.Status) {
-	t := newTable([]int{0}, "ELIMINATION", "PASSED", "DISCARDED", "OUT_OF_ORDER", "ROGUE", "LOST", "RESETS")
+	t := newTable([]int{0}, "ELIMINATION", "PASSED", "DISCARDED", "OUT_OF_ORDER", "ROGUE", "LOST", "RESETS", "INCOMPLETE")
 	for _, peer := range s.Peers {
 		e := peer.Elimination
 		cells := []string{printable(peer.Name)}
-		for _, n := range []uint64{e.Passed, e.Discarded, e.OutOfOrder, e.Rogue, e.Lost, e.Resets} {
+		for _, n := range []uint64{e.Passed, e.Discarded, e.OutOfOrder, e.Rogue, e.Lost, e.Resets, peer.Incomplete} {
 			cells = append(cells, count(n))
 		}
 		t.row(cells...)
