@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,17 +34,22 @@ func TestRobotBesideAGateway(t *testing.T) {
 	flow := startTraffic(t, r.end(), g.end())
 
 	run(t, relay)
-	both := ours(t, n)
-	relays := slices.DeleteFunc(slices.Clone(both), func(e entry) bool { return slices.Contains(robots, e) })
-	if len(relays) < 4 || len(both) != len(robots)+len(relays) {
-		t.Fatalf("two rules and two blackhole routes at least should be the gateway's: %v", relays)
-	}
+	var both, relays []entry
+	eventually(t, "two rules and two blackhole routes of the gateway's", func() error {
+		both = ours(t, n)
+		relays = slices.DeleteFunc(slices.Clone(both), func(e entry) bool { return slices.Contains(robots, e) })
+		if len(relays) != 4 || len(both) != len(robots)+4 {
+			return fmt.Errorf("there are %v", relays)
+		}
+		return nil
+	})
 	blackholes := slices.DeleteFunc(slices.Clone(relays), func(e entry) bool { return !strings.HasPrefix(e.text, "blackhole") })
 	left := slices.Concat(robots, blackholes)
 	must(t, relay.Stop())
 	wantOurs(t, "the gateway is stopped", n, left)
 	for _, clean := range []bool{false, true} {
 		run(t, relay)
+		eventually(t, "the gateway's rules", func() error { return differ(both, ours(t, n)) })
 		must(t, relay.Kill())
 		wantOurs(t, "the gateway is killed", n, both)
 		if clean {
@@ -52,6 +58,7 @@ func TestRobotBesideAGateway(t *testing.T) {
 		}
 	}
 	run(t, relay)
+	eventually(t, "the gateway's rules", func() error { return differ(both, ours(t, n)) })
 	flow.halt(t).complete(t, "while the gateway comes and goes")
 	if n := status(t, r.Member).Restored; n > 0 {
 		t.Errorf("the robot had to restore %d rules or routes", n)
