@@ -127,6 +127,16 @@ func (c *calls) end(t testing.TB) apps.Summary {
 	return c.finish(t)
 }
 
+// reload has a robot read its configuration again, and returns what that said.
+func reload(t testing.TB, r *robot) error {
+	t.Helper()
+	out, err := r.CLI(t.Context(), "reload", "--config", r.Config())
+	if err != nil {
+		return errors.Join(err, errors.New(out))
+	}
+	return nil
+}
+
 // path returns a robot's path by its carrier number slot.
 func (r *robot) path(t testing.TB, g *gateway, slot int) tunnel.PathStatus {
 	t.Helper()
