@@ -145,28 +145,33 @@ func bothEnds(t testing.TB, w *world, r *robot, slot int) (stop func() (atRobot,
 	}
 }
 
-// largeTraffic sends all that can be large between a robot and a gateway, both ways
+// largeTraffic sends all that can be large between a robot and gateways, both ways
 // at once: packets as large as plr0 takes, datagrams of 10 kB in IP fragments, and
 // TCP. All of it must come, once.
-func largeTraffic(t testing.TB, r *robot, g *gateway, what string) {
+func largeTraffic(t testing.TB, r *robot, gateways []*gateway, what string) {
 	t.Helper()
 	began := time.Now()
-	tcp := startIperf(t, r, g, "-n", "500K", "--bidir")
+	var tcp []*iperfRun
 	flows := map[string]duplex{}
-	for name, ends := range map[string][2]end{"IPv4": {r.end(), g.end()}, "IPv6": {r.end6(), g.end6()}} {
-		udp := usualMTU - 28
-		if name == "IPv6" {
-			udp -= 20
+	for _, g := range gateways {
+		tcp = append(tcp, startIperf(t, r, g, "-n", "500K", "--bidir"))
+		for name, ends := range map[string][2]end{"IPv4": {r.end(), g.end()}, "IPv6": {r.end6(), g.end6()}} {
+			udp := usualMTU - 28
+			if name == "IPv6" {
+				udp -= 20
+			}
+			flows[g.Name+", full packets by "+name] = sendBoth(t.Context(), ends[0], ends[1], load{rate: 100, count: 50, size: udp, linger: time.Second})
+			flows[g.Name+", fragments by "+name] = sendBoth(t.Context(), ends[0], ends[1], load{rate: 20, count: 10, size: 10_000, linger: time.Second})
 		}
-		flows["full packets by "+name] = sendBoth(t.Context(), ends[0], ends[1], load{rate: 200, count: 80, size: udp, linger: 300 * time.Millisecond})
-		flows["fragments by "+name] = sendBoth(t.Context(), ends[0], ends[1], load{rate: 40, count: 16, size: 10_000, linger: 300 * time.Millisecond})
 	}
 	for name, f := range flows {
 		f.wait(t).complete(t, what+", "+name)
 	}
-	tcp.wait(t)
-	if sent := tcp.client.End.SumSent; sent.Bytes < 500e3 {
-		t.Errorf("%s: TCP brought only %.0f bytes", what, sent.Bytes)
+	for _, run := range tcp {
+		run.wait(t)
+		if sent := run.client.End.SumSent; sent.Bytes < 500e3 {
+			t.Errorf("%s: TCP brought only %.0f bytes", what, sent.Bytes)
+		}
 	}
 	t.Logf("%s: all came, in %v", what, time.Since(began).Round(time.Millisecond))
 }
@@ -228,9 +233,9 @@ func setMTU(t testing.TB, w *world, mtu int) {
 }
 
 // with are those with one gateway.
-func with(all []crossing, gateway netip.Addr) (some []crossing) {
+func with(all []crossing, g *gateway) (some []crossing) {
 	for _, c := range all {
-		if c.gateway == gateway {
+		if c.gateway == g.lab.Address || c.gateway == g.lab.Address6 {
 			some = append(some, c)
 		}
 	}

@@ -29,7 +29,7 @@ func TestNoLargePacketIsLostAtAStart(t *testing.T) {
 			}
 			return nil
 		})
-		f := sendBoth(t.Context(), r.end(), g.end(), load{rate: 500, count: 100, size: usualMTU - 28, linger: 200 * time.Millisecond})
+		f := sendBoth(t.Context(), r.end(), g.end(), load{rate: 500, count: 100, size: usualMTU - 28, linger: 500 * time.Millisecond})
 		f.wait(t).complete(t, fmt.Sprintf("right after a start, %d bytes", mtu))
 		must(t, r.Stop())
 	}

@@ -1,12 +1,16 @@
 package e2e
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/replicate"
 	"github.com/fogplr/fogplr/test/lab"
+	"github.com/fogplr/fogplr/tunnel"
 )
 
 // A network takes packets of 1500 bytes, then of 1400, then of 1280 only, and no
@@ -17,31 +21,32 @@ func TestPathMTUChangesUnderTraffic(t *testing.T) {
 	t.Parallel()
 	const mtu = 1392 // with all headers, packets of 1480 bytes by IPv4 and 1500 by IPv6
 	w := build(t, options{Options: lab.Options{IPv6: true, Carriers: []lab.CarrierOptions{upTo(1500), upTo(1500)}}})
-	r, west, east := w.robots[0], w.gateways[0], w.gateways[1]
+	r, east := w.robots[0], w.gateways[1]
 	setMTU(t, w, mtu)
 	reachBy(t, r, east, east.lab.Address6)
 	stop := bothEnds(t, w, r, 0)
 	w.startAll(t)
 	must(t, r.WaitUp(t.Context()))
-	var flows []traffic
-	type stay struct {
-		mtu      int
-		from, to time.Time // found, and not yet changed again
-	}
 	var stays []stay
+	var full []traffic // packets that just pass as a whole
 	for _, carrier := range []int{1500, 1400, 1280} {
 		link := upTo(carrier)
+		began := time.Now()
 		must(t, r.lab.Carriers[0].Link.Set(link.Up, link.Down))
-		took := waitSize(t, r, west, 0, expected(carrier, mtu, false))
-		took += waitSize(t, r, east, 0, expected(carrier, mtu, true))
-		t.Logf("%d bytes: found after %v", carrier, took.Round(time.Millisecond))
-		now := stay{mtu: carrier, from: time.Now()}
-		for _, g := range w.gateways { // what just passes as a whole
-			flows = append(flows, largeLoad(t, r, g, 50, r.path(t, g, 0).Largest-replicate.TagLen-28))
+		for i, f := range full {
+			waitLess(t, r, w.gateways[i], 0)
+			f.halt(t).complete(t, "while the size of packets changes")
 		}
-		var largest []duplex
-		for _, g := range w.gateways { // and what may have to go in parts
-			largest = append(largest, sendBoth(t.Context(), r.end(), g.end(), load{rate: 200, count: 50, size: mtu - 28, linger: 300 * time.Millisecond}))
+		full = nil
+		for _, g := range w.gateways {
+			waitSize(t, r, g, 0, expected(carrier, mtu, g == east))
+		}
+		t.Logf("%d bytes: found after %v", carrier, time.Since(began).Round(time.Millisecond))
+		now := stay{mtu: carrier, from: time.Now()}
+		var largest []duplex // some may have to go in parts
+		for _, g := range w.gateways {
+			full = append(full, largeLoad(t, r, g, 100, r.path(t, g, 0).Largest-replicate.TagLen-28))
+			largest = append(largest, sendBoth(t.Context(), r.end(), g.end(), load{rate: 200, count: 40, size: mtu - 28, linger: 500 * time.Millisecond}))
 		}
 		for _, f := range largest {
 			f.wait(t).complete(t, "the largest packets")
@@ -53,34 +58,70 @@ func TestPathMTUChangesUnderTraffic(t *testing.T) {
 		}
 		steadyMTU(t, r.lab.Node, r.Member, mtu)
 	}
-	for _, f := range flows {
-		f.cancel()
+	for _, f := range full {
+		f.halt(t).complete(t, "packets of the size found")
 	}
-	for _, f := range flows {
-		f.wait(t).complete(t, "while the size of packets changes")
-	}
+	headersAreTold(t, r, "1392 + 28 tag + 32 WireGuard + 8 UDP + 20 IPv4 = 1480 bytes, or with 40 IPv6 = 1500 bytes",
+		stays[0].mtu, expected(1500, mtu, false), expected(1500, mtu, true))
 	atRobot, atGateways := stop()
 	for _, s := range stays {
-		for _, g := range w.gateways {
-			ipv6, at := g == east, g.lab.Address
-			if ipv6 {
-				at = g.lab.Address6
-			}
-			want := expected(s.mtu, mtu, ipv6).LargestPacket
-			for way, sides := range map[string][2][]crossing{
-				"up":   {between(atRobot, s.from, s.to, true), between(atGateways, s.from, s.to, true)},
-				"down": {between(atGateways, s.from, s.to, false), between(atRobot, s.from, s.to, false)},
-			} {
-				sent, came := greatest(with(sides[0], at)), greatest(with(sides[1], at))
-				if sent != want || came != want || want > s.mtu || want+15 < s.mtu && s.mtu < 1500 {
-					t.Errorf("MTU %d, %s by %s: packets of up to %d bytes were sent and of %d came; status says %d", s.mtu, g.Name, way, sent, came, want)
-				}
-			}
-		}
+		s.judge(t, w.gateways[0], expected(s.mtu, mtu, false), atRobot, atGateways)
+		s.judge(t, east, expected(s.mtu, mtu, true), atRobot, atGateways)
 	}
 	for _, g := range w.gateways {
 		if n := deaths(t, r, g, 0); n > 0 {
 			t.Errorf("the path to %s was given up %d times for the size of packets", g.Name, n)
+		}
+	}
+}
+
+// headersAreTold fails the test unless status adds up what surrounds the largest
+// packet on a carrier, as said, and comes to what the paths get.
+func headersAreTold(t testing.TB, r *robot, said string, carrier int, ipv4, ipv6 tunnel.PathStatus) {
+	t.Helper()
+	text, err := r.CLI(t.Context(), "status", "--socket", r.Socket())
+	must(t, err)
+	if err := mentions(strings.Join(strings.Fields(text), " "), "plr0", "a full packet on a carrier: "+said); err != nil {
+		t.Error(err)
+	}
+	if s := status(t, r.Member).OnCarrier; s.LargestIPv4 != ipv4.LargestPacket || s.LargestIPv6 != ipv6.LargestPacket || s.LargestIPv6 > carrier {
+		t.Errorf("%+v, but packets of %d and %d bytes were sent", s, ipv4.LargestPacket, ipv6.LargestPacket)
+	}
+}
+
+// waitLess waits until a robot has noticed that a path takes less than it did.
+func waitLess(t testing.TB, r *robot, g *gateway, slot int) {
+	t.Helper()
+	before := r.path(t, g, slot)
+	waitStatus(t, r.Member, "less is noticed", patience, func(s *tunnel.Status) error {
+		if p := pathOf(t, s, g.Name, before.Carrier); p.Largest >= before.Largest && p.Search == path.SearchComplete.String() {
+			return fmt.Errorf("%+v", p)
+		}
+		return nil
+	})
+}
+
+// stay is a time in which a carrier took packets of mtu bytes, and that was known.
+type stay struct {
+	mtu      int
+	from, to time.Time
+}
+
+// judge fails the test unless the largest packets with a gateway, sent and come,
+// were those that status told of, and as large as WireGuard can make them.
+func (s stay) judge(t testing.TB, g *gateway, told tunnel.PathStatus, atRobot, atGateways []crossing) {
+	t.Helper()
+	want := told.LargestPacket
+	if want > s.mtu || want+15 < s.mtu && told.Parts > 1 {
+		t.Errorf("MTU %d, %s: %d bytes would not be the largest", s.mtu, g.Name, want)
+	}
+	for way, sides := range map[string][2][]crossing{
+		"up":   {between(atRobot, s.from, s.to, true), between(atGateways, s.from, s.to, true)},
+		"down": {between(atGateways, s.from, s.to, false), between(atRobot, s.from, s.to, false)},
+	} {
+		sent, came := greatest(with(sides[0], g)), greatest(with(sides[1], g))
+		if sent != want || came != want {
+			t.Errorf("MTU %d, %s by %s: packets of up to %d bytes were sent and of %d came; status says %d", s.mtu, g.Name, way, sent, came, want)
 		}
 	}
 }
@@ -111,20 +152,21 @@ func TestSmallPathMTU(t *testing.T) {
 	}
 
 	alone(t, w, r, 0)
-	largeTraffic(t, r, west, "1124 bytes by IPv4, alone")
-	largeTraffic(t, r, east, "1124 bytes by IPv6, alone")
-	inParts(t, r, west, 0)
-	inParts(t, r, east, 0)
+	largeTraffic(t, r, w.gateways, "1124 bytes alone, by IPv4 and IPv6")
+	for _, g := range w.gateways {
+		waitSize(t, r, g, 0, expected(1124, usualMTU, g == east))
+		inParts(t, r, g, 0)
+	}
 	alone(t, w, r, 1)
-	largeTraffic(t, r, west, "1280 bytes by IPv4, alone")
-	largeTraffic(t, r, east, "1280 bytes by IPv6, alone")
-	inParts(t, r, west, 1)
-	inParts(t, r, east, 1)
+	largeTraffic(t, r, w.gateways, "1280 bytes alone, by IPv4 and IPv6")
+	for _, g := range w.gateways {
+		waitSize(t, r, g, 1, expected(1280, usualMTU, g == east))
+		inParts(t, r, g, 1)
+	}
 	largeSamples(t, r, east)
 	before := r.path(t, east, 0).TxParts
 	plug(t, w, r, func(int) bool { return true })
-	largeTraffic(t, r, west, "beside 1500 bytes, by IPv4")
-	largeTraffic(t, r, east, "beside 1500 bytes, by IPv6")
+	largeTraffic(t, r, w.gateways, "beside 1500 bytes")
 	if sent := r.path(t, east, 0).TxParts - before; sent < 100 {
 		t.Errorf("beside the others, the carrier of 1124 bytes sent only %d parts", sent)
 	}
@@ -154,13 +196,9 @@ func judgeSearch(t testing.TB, w *world, r *robot, slot int, atRobot []crossing)
 	t.Helper()
 	name := r.lab.Carriers[slot].Interface
 	for _, g := range w.gateways {
-		at := g.lab.Address
-		if g.Name == "east" {
-			at = g.lab.Address6
-		}
 		var probes, replies []crossing
 		var up time.Time // the first small reply
-		for _, c := range with(atRobot, at) {
+		for _, c := range with(atRobot, g) {
 			switch {
 			case c.size < least && !c.up && len(probes) == 0:
 				up = c.at
