@@ -127,8 +127,9 @@ func (g *Gateway) welcome(ctx context.Context) error {
 // call starts a handshake with a carrier. One that is heard keeps its keys until
 // there are new ones, unless that came to nothing a moment ago.
 func (g *Gateway) call(h guest, now time.Time) {
+	p := g.wg.dev.LookupPeer(device.NoisePublicKey(h.key)) // it may wait for In, which takes mu
 	g.mu.Lock()
-	l := g.byPeer[g.wg.dev.LookupPeer(device.NoisePublicKey(h.key))]
+	l := g.byPeer[p]
 	if l == nil { // it has just gone
 		g.mu.Unlock()
 		return

@@ -224,14 +224,15 @@ func (g *Gateway) Configure(cfg GatewayConfig) error {
 	}
 	g.wg.remove(keys...)
 	err = g.wg.expect(arriving)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.byPeer = make(map[*device.Peer]*link)
+	byPeer := make(map[*device.Peer]*link)
 	for _, p := range peers {
 		for l := range p.paths() {
-			g.byPeer[g.wg.dev.LookupPeer(device.NoisePublicKey(l.key))] = l
+			byPeer[g.wg.dev.LookupPeer(device.NoisePublicKey(l.key))] = l
 		}
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.byPeer = byPeer
 	return err
 }
 

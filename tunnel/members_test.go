@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -163,5 +165,32 @@ func TestWrongMembersChangeNothing(t *testing.T) {
 	w.stop["gateway0"]()
 	if w.robots[0].Configure(w.robotCfg[0]) == nil || w.gateways[0].Configure(w.gwCfg[0]) == nil {
 		t.Error("a node that has ended takes a configuration")
+	}
+}
+
+// A robot may be taken away while it says hello and its packets come in: WireGuard
+// waits for In then, and so In must never wait for somebody who asks WireGuard.
+func TestARobotGoesWhileItSaysHello(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.settle()
+	g, key := w.gateways[0], w.gwCfg[0].Robots[0].Keys[0]
+	const queued = 50 * time.Millisecond // until a goroutine waits for the lock
+	done := make(chan struct{}, 2)
+	g.mu.Lock()
+	go func() { g.call(guest{key: key}, time.Now()); done <- struct{}{} }()
+	time.Sleep(queued)
+	w.hosts["robot0"].out <- inner(t, "10.77.0.101", "10.77.0.11", layers.IPProtocolUDP, 7400, []byte("x"))
+	time.Sleep(queued)
+	go func() { g.wg.remove(key); done <- struct{}{} }()
+	time.Sleep(queued)
+	g.mu.Unlock()
+	for range 2 {
+		select {
+		case <-done:
+		case <-time.After(within):
+			buf := make([]byte, 1<<20)
+			fmt.Printf("WireGuard, In and the call wait for each other:\n%s", buf[:runtime.Stack(buf, true)])
+			os.Exit(1) // nothing can be stopped any more
+		}
 	}
 }

@@ -47,7 +47,9 @@ type node struct {
 	keeps *rhythm
 	epoch uint32
 
-	mu sync.Mutex // guards the part of link that says so
+	// mu guards the part of link that says so. Who holds it must not ask WireGuard
+	// for a peer: that waits while one is removed, and the removal waits for In.
+	mu sync.Mutex
 	// peers change under inward.mu and node.mu; either is enough to read them.
 	peers []*peer
 	clock wallClock // guarded by mu
