@@ -23,6 +23,7 @@ import (
 // Every packet leaves once on each carrier, as a WireGuard data message, and
 // nothing of it can be read there.
 func TestCopiesOnEveryCarrierAndNothingInClear(t *testing.T) {
+	t.Parallel()
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	r, g := w.robots[0], w.gateways[0]
 	inside, stopInside := capture(t, r.lab.Node, "plr0", w.file("inside"))

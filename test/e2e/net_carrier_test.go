@@ -16,6 +16,7 @@ import (
 // within seconds without anybody's help. The other carrier brings every packet
 // meanwhile, and plr0 stays the interface that it was.
 func TestCarrierComesAndGoes(t *testing.T) {
+	t.Parallel()
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	r, g := w.robots[0], w.gateways[0]
 	carrier := r.lab.Carriers[0]
@@ -130,6 +131,7 @@ func onlyCarrierSockets(t testing.TB, r *robot) {
 // Both carriers lead to one address and port of the gateway, which tells them
 // apart, and each keeps its source address and port.
 func TestEachPathKeepsItsSource(t *testing.T) {
+	t.Parallel()
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	keepsSource(t, w, 8*time.Second)
 }

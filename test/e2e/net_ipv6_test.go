@@ -14,6 +14,7 @@ import (
 
 // IPv6 works inside the overlay and outside of it, in any combination.
 func TestIPv6(t *testing.T) {
+	t.Parallel()
 	for _, outside6 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("outside=%v", outside6), func(t *testing.T) {
 			w := start(t, options{Options: lab.Options{Gateways: []string{"west"}, IPv6: outside6}, Endpoint6: outside6})

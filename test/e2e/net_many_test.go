@@ -17,6 +17,7 @@ import (
 // for it, and multicast goes from the gateway to all and from a robot to the
 // gateway alone.
 func TestTenRobotsOnOnePort(t *testing.T) {
+	t.Parallel()
 	const robots, packets = 10, 50
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}, Robots: robots}})
 	g := w.gateways[0]

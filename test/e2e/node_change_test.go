@@ -11,6 +11,7 @@ import (
 // The overlay's addresses, device and routes are corrected, by a person in the
 // configuration or by a program in the kernel, and the robot reaches its gateway.
 func TestNodeChanges(t *testing.T) {
+	t.Parallel()
 	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	r, g := w.robots[0], w.gateways[0]
 	reaches := func(when string) {

@@ -95,6 +95,7 @@ func restartAt(t testing.TB, r *robot, m *deploy.Member, off time.Duration) time
 // by WireGuard, and is back in time all the same; so is one whose clock leaps 50
 // years while it runs, as when NTP sets it through the tunnel, and back.
 func TestRobotWithAWrongClock(t *testing.T) {
+	t.Parallel()
 	near := lab.Params{Delay: 10 * time.Millisecond}
 	w := start(t, options{Program: offClock(t), Options: lab.Options{
 		Gateways: []string{"east", "west"}, Carriers: []lab.CarrierOptions{{Up: near, Down: near}, {Up: near, Down: near}},

@@ -176,6 +176,7 @@ func TestNodeCarrierLater(t *testing.T) {
 // A reload of a broken file is refused with its place and changes nothing; the
 // control socket is for owner and group.
 func TestNodeReload(t *testing.T) {
+	t.Parallel()
 	w := build(t, options{Options: lab.Options{Gateways: []string{"west"}}})
 	must(t, w.fleet.Start(lasting(t)))
 	r, g := w.robots[0], w.gateways[0]

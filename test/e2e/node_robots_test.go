@@ -13,6 +13,7 @@ import (
 // A robot reaches gateways alone: not another robot, though the gateway's kernel
 // would forward; and what it sends in another's name is refused.
 func TestNodeRobotsApart(t *testing.T) {
+	t.Parallel()
 	w := build(t, options{Options: lab.Options{Robots: 2, Gateways: []string{"west"}}})
 	bad, victim, g := w.robots[0], w.robots[1], w.gateways[0]
 	// The bad robot takes the victim's addresses for the gateway's, so that its
