@@ -3,7 +3,10 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/usage"
@@ -65,7 +68,7 @@ func (d *robot) count() bool {
 		}
 		d.openUsage()
 	}
-	now := usage.Clock{Wall: time.Now(), Up: time.Since(d.began)}
+	now := usage.Clock{Wall: time.Now(), Up: time.Since(d.began), Sure: clockSure()}
 	used, spent := map[int]metered{}, map[int]string{}
 	for _, c := range all {
 		m := d.countOne(c, now)
@@ -162,4 +165,15 @@ func (d *robot) decorate(s *tunnel.Status) {
 			}
 		}
 	}
+}
+
+// clockSure says whether this machine's clock was set by others: by the kernel, or
+// by systemd-timesyncd where the unit's sandbox hides the kernel's answer.
+func clockSure() bool {
+	var t unix.Timex // no modes: nothing is set
+	if _, err := unix.Adjtimex(&t); err == nil {
+		return t.Status&unix.STA_UNSYNC == 0
+	}
+	_, err := os.Stat("/run/systemd/timesync/synchronized")
+	return err == nil
 }

@@ -41,6 +41,8 @@ type entry struct {
 type Clock struct {
 	Wall time.Time     // its month counts; it may be wrong and may leap
 	Up   time.Duration // since the daemon's start, which only grows
+	// Sure says that the machine has set its clock by others (NTP).
+	Sure bool
 }
 
 // State is what a carrier has used.
@@ -119,9 +121,6 @@ func (b *Book) Count(carrier string, total, cap uint64, now Clock) State {
 	if m == nil {
 		m = &meter{entry: b.recall(carrier), total: total, rated: now, ratedAt: total}
 		b.live[carrier] = m
-		if shown := now.Wall.Format(month); shown > m.Month {
-			m.begin(shown) // a month has passed since the last run
-		}
 	}
 	m.turn(now)
 	m.Bytes += total - min(total, m.total)
@@ -174,11 +173,17 @@ func (m *meter) rate(cap uint64, now Clock) {
 
 func (m *meter) begin(month string) { m.Month, m.Bytes, m.Reserve = month, 0, 0 }
 
-// turn begins a new month once the clock has stayed in it for a while. One that
-// shows an earlier month is wrong, and changes nothing.
+// turn begins a new month at once if the clock is sure, else once it has stayed in
+// that for a while. A sure clock that shows an earlier month ends one that a wrong
+// clock had begun; what was used stays. Others that do change nothing.
 func (m *meter) turn(now Clock) {
 	shown := now.Wall.Format(month)
 	switch {
+	case m.Month == "", shown > m.Month && now.Sure:
+		m.begin(shown)
+		m.candidate = ""
+	case shown < m.Month && now.Sure:
+		m.Month, m.candidate = shown, ""
 	case shown <= m.Month:
 		m.candidate = ""
 	case m.candidate == "" || shown < m.candidate:

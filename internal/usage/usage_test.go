@@ -53,7 +53,7 @@ func TestACapHoldsForItsMonth(t *testing.T) {
 		{"2026-12-02", 40 * time.Hour, 100, 4000, false, "2026-12"}, // a counter that began anew
 		{"2026-12-02", 40 * time.Hour, 200, 4100, false, "2026-12"},
 	} {
-		got := b.Count("wwan0", c.total, gigabyte, Clock{day(c.wall), c.up})
+		got := b.Count("wwan0", c.total, gigabyte, Clock{Wall: day(c.wall), Up: c.up})
 		if got.Used != c.used || got.Cap != gigabyte || got.Month != c.month || got.Spent != c.spent || got.Again <= c.total {
 			t.Errorf("%s, %v: %+v, want %+v", c.wall, c.up, got, c)
 		}
@@ -122,7 +122,7 @@ func TestACapIsNeverExceeded(t *testing.T) {
 			s := b.Count("wwan0", 0, cap, Clock{Wall: wall})
 			for up := time.Duration(0); up < lives && !s.Spent; up += tick {
 				if total >= s.Again {
-					s = b.Count("wwan0", total, cap, Clock{wall, up})
+					s = b.Count("wwan0", total, cap, Clock{Wall: wall, Up: up})
 				}
 				disk.Carriers = slices.Clone(b.kept.Carriers) // Keep
 				step := uint64(rate * tick.Seconds())
@@ -161,14 +161,27 @@ func TestTheReserveIsKept(t *testing.T) {
 func TestMonthsPassWhileOff(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
-		wall string
-		used uint64
-	}{{"2026-11-29", 0}, {"2026-11-30", 500}, {"1970-01-01", 1000}, {"2026-12-01", 0}} {
+		wall  string
+		sure  bool
+		used  uint64
+		month string
+	}{
+		{"2026-11-29", false, 0, "2026-11"}, // the first month is believed
+		{"2026-11-30", false, 500, "2026-11"},
+		{"1970-01-01", false, 1000, "2026-11"},
+		{"2026-12-01", false, 1500, "2026-11"}, // not so soon
+		{"2026-12-01", true, 0, "2026-12"},
+		{"2076-01-01", false, 500, "2026-12"}, // broken battery
+		{"2076-01-01", true, 0, "2076-01"},    // and a broken time server
+		{"2026-12-02", true, 500, "2026-12"},  // set right: what was used stays
+		{"2027-01-01", true, 0, "2027-01"},
+	} {
 		b := open(t, dir)
-		if s := b.Count("wwan0", 0, gigabyte, Clock{Wall: day(c.wall)}); s.Used != c.used {
-			t.Errorf("%s: %+v, want %d", c.wall, s, c.used)
+		now := Clock{Wall: day(c.wall), Sure: c.sure}
+		if s := b.Count("wwan0", 0, gigabyte, now); s.Used != c.used || s.Month != c.month {
+			t.Errorf("%s, sure %v: %+v, want %d in %s", c.wall, c.sure, s, c.used, c.month)
 		}
-		b.Count("wwan0", 500, gigabyte, Clock{Wall: day(c.wall)})
+		b.Count("wwan0", 500, gigabyte, now)
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
