@@ -51,6 +51,14 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 	r.mu.Lock()
 	r.carriers = carriers
 	r.mu.Unlock()
+	replaced := func(c *carrier) bool {
+		return slices.ContainsFunc(carriers, func(n *carrier) bool { return n.Slot == c.Slot })
+	}
+	for _, c := range gone { // one reader at a time numbers the frames of a path
+		if replaced(c) {
+			c.wg.close()
+		}
+	}
 	leaving := r.link(carriers, peers, cfg.Gateways)
 	r.still.setDeadline(cfg.Deadline)
 	queues := make([]*queue, len(carriers))
@@ -60,7 +68,9 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 	}
 	r.admit(peers, queues)
 	for _, c := range gone {
-		c.wg.close()
+		if !replaced(c) {
+			c.wg.close()
+		}
 	}
 	for _, l := range leaving {
 		for _, c := range carriers {
@@ -72,6 +82,7 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 	for _, c := range carriers {
 		errs = append(errs, c.wg.expect(c.links))
 	}
+	r.route(carriers)
 	r.wake()
 	return errors.Join(errs...)
 }
@@ -177,7 +188,6 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 				l.ways.configured = gateways[i].Endpoints
 				l.ways.set(gateways[i].Endpoints, c.uplink.Reached)
 			}
-			c.routeLink(l, now)
 			c.links = append(c.links, l)
 			wanted[l] = true
 		}
@@ -186,6 +196,18 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 	leaving = append(leaving, unlink(r.peers, wanted)...)
 	r.choose(now)
 	return leaving
+}
+
+// route lets the carriers' paths search, now that their devices know whom for.
+func (r *Robot) route(carriers []*carrier) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range carriers {
+		for _, l := range c.links {
+			c.routeLink(l, now)
+		}
+	}
 }
 
 // newLink returns a path by c to p. The caller holds node.mu.
