@@ -106,6 +106,7 @@ type Machine struct {
 	keepalive Keepalive
 	moves     uint64 // times that the gateway saw another address
 	sizes     Search
+	ipv6      bool
 	told      time.Time // when the probe was sent whose reply last told totals
 	meter     meter     // of what went out
 	meterIn   meter

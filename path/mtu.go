@@ -52,6 +52,8 @@ type Signals struct {
 	Control time.Time
 	// Active means that data is sent or received.
 	Active bool
+	// IPv6 means that the carrier's packets are of IPv6: the sizes to expect.
+	IPv6 bool
 	// Out and In are the shares (0 to 1) of all frames that arrive each way. They
 	// count where large ones are among those that do, see Passed.
 	Out, In float64
@@ -97,6 +99,7 @@ type Search struct {
 	most    int // the largest frame that this node sends
 	ceiling int // and the gateway
 	verify  time.Duration
+	ipv6    bool
 
 	on       bool
 	running  bool
@@ -312,6 +315,7 @@ func tries(answered, chance float64) int {
 
 // settle judges the probe that is outstanding, and ends or begins a search.
 func (s *Search) settle(now time.Time, in Signals) {
+	s.ipv6 = in.IPv6
 	if !s.on {
 		return
 	}

@@ -84,12 +84,13 @@ func (s *Search) plan(need int) int {
 }
 
 // pick returns a size between lo, which passes, and hi, which does not seem to: a
-// likely one, or after one that passed the size above it, if what is left can
-// still be halved to the end; else the middle.
+// likely one of its family, or after one that passed the size above it, if what is
+// left can still be halved to the end; else the middle. The other family's come
+// last, since a translator may be on the way.
 func (s *Search) pick(lo, hi, need int) int {
 	left := searchProbes - s.probes - (need - 1)
-	for _, mtu := range likelyMTUs {
-		for _, ipv6 := range [...]bool{false, true} {
+	for _, ipv6 := range [...]bool{s.ipv6, !s.ipv6} {
+		for _, mtu := range likelyMTUs {
 			size := FrameFor(mtu, s.ceiling, ipv6)
 			if size == lo {
 				size = s.above(lo)

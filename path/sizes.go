@@ -7,6 +7,9 @@ import "time"
 // belongs into each probe.
 func (m *Machine) Largest() int { return m.sizes.Largest() }
 
+// Family says whether the path goes by IPv6. Call it before Poll.
+func (m *Machine) Family(ipv6 bool) { m.ipv6 = ipv6 }
+
 // Seen says that a frame with data of size bytes, tag included, came by this path;
 // of many, the largest will do. Call it before Poll.
 func (m *Machine) Seen(size int, now time.Time) { m.sizes.Passed(false, size, now) }
@@ -54,6 +57,7 @@ func (m *Machine) pollSizes(a *Action, next, now time.Time) time.Time {
 		Answered: float64(min(m.answer, m.quick)),
 		Control:  m.control,
 		Active:   m.active(now),
+		IPv6:     m.ipv6,
 		Out:      m.quality.out.window(now).arrived(),
 		In:       m.quality.in.window(now).arrived(),
 	}

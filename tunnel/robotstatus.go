@@ -14,9 +14,11 @@ func (r *Robot) settle(l *link, now time.Time) {
 	l.largest.Store(int32(largestOf(snap)))
 	l.ways.up(up)
 	l.headers.Store(headers4)
-	if l.ways.used.Addr().Is6() {
+	ipv6 := l.ways.used.Addr().Is6()
+	if ipv6 {
 		l.headers.Store(headers6)
 	}
+	l.machine.Family(ipv6)
 	if up == l.up {
 		return
 	}
