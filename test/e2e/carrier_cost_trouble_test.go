@@ -78,7 +78,7 @@ func troubled(t testing.TB) {
 	time.Sleep(9*time.Second - time.Since(began))
 	for n := 0; ; n++ {
 		rate := float64(80 * (1 + n%2)) // 0.5 and 1 Mbit/s with all headers
-		send(t.Context(), r.end(), g.end(), load{rate: rate, count: int(2 * rate), size: 400, linger: time.Millisecond}).wait(t)
+		send(t.Context(), r.end(), g.end(), load{rate: rate, count: int(4 * rate), size: 400, linger: time.Millisecond}).wait(t)
 		p := r.path(t, g, last)
 		err := troubles[last].named(p)
 		if err == nil {
@@ -96,6 +96,8 @@ func troubled(t testing.TB) {
 	s := c.end(t)
 	t.Logf("%+v", s)
 	if s.Lost > 0 || s.Missed > 0 {
-		t.Errorf("%d of %d requests lost, %d late or lost", s.Lost, s.Requests, s.Missed)
+		up, down, err := r.lab.Carriers[0].Link.Counters()
+		t.Errorf("%d of %d requests lost, %d late or lost; the good link: %+v, %+v, %v; %s; %s; its path was given up %d times",
+			s.Lost, s.Requests, s.Missed, up, down, err, dropped(t, r.Member), dropped(t, g.Member), deaths(t, r, g, 0))
 	}
 }
