@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/test/apps"
 	"github.com/fogplr/fogplr/test/deploy"
 	"github.com/fogplr/fogplr/test/lab"
 	"github.com/fogplr/fogplr/tunnel"
@@ -158,15 +159,11 @@ func (x *idle) stopped() {
 	}
 }
 
-// firstRequest sends one request.
-func firstRequest(t testing.TB, w *world, r *robot) (s requested) {
+// firstRequest sends one request, and tells what became of it.
+func firstRequest(t testing.TB, w *world, r *robot) apps.Summary {
 	t.Helper()
-	sum := request(t, w, r, "--count", "1", "--lost-after-ms", "1000", "--linger-ms", "100").finish(t)
-	return requested{sum.Requests, sum.Lost}
+	return request(t, w, r, "--count", "1", "--lost-after-ms", "1000", "--linger-ms", "100").finish(t)
 }
-
-// requested is how many requests there were, and how many were lost.
-type requested struct{ Sent, Lost int64 }
 
 // wireBytes counts fogplr's datagrams in a capture, with the headers of UDP and IP,
 // of those that were seen after a moment.
