@@ -156,6 +156,9 @@ const (
 	// frames may be getting lost.
 	doubtLoss   = 0.1
 	doubtFrames = 20
+	// blockedFrames of the size that was found, all lost while hardly others are, are
+	// no chance.
+	blockedFrames = 20
 	// doubtSpacing is the least distance of tries because of loss.
 	doubtSpacing = time.Second
 	// maxMissed sizes are remembered: those of a search, and what one before left.

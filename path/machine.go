@@ -107,6 +107,7 @@ type Machine struct {
 	moves     uint64 // times that the gateway saw another address
 	sizes     Search
 	ipv6      bool
+	full      uint32    // frames of the largest size that were sent
 	told      time.Time // when the probe was sent whose reply last told totals
 	meter     meter     // of what went out
 	meterIn   meter

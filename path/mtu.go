@@ -118,6 +118,7 @@ type Search struct {
 	urgent     bool // try it again now
 	doubt      bool // or a second after the last probe
 	unanswered int  // how often it was missed since
+	blocked    int  // frames of that size that were lost in a row, while others passed
 	holes      int
 	lost       uint32 // probes that were missed, ever
 
@@ -203,6 +204,19 @@ func (s *Search) Passed(out bool, size int, now time.Time) {
 	}
 }
 
+// Load says what became of data on the way out. Where all frames of the size that was
+// found are lost, and hardly another one, it is no chance.
+func (s *Search) Load(l Load, now time.Time) {
+	lost, others := l.Sent-l.Received, l.Sent-l.Full
+	switch {
+	case l.Full == 0:
+	case s.out.full.After(now.Add(-l.Duration)), 10*lost < 9*l.Full, 10*(lost-l.Full) > others+l.Full:
+		s.blocked = 0
+	default:
+		s.blocked += l.Full
+	}
+}
+
 // Doubt says that large frames may be getting lost: what was found is tried again,
 // though not within a second of the last time.
 func (s *Search) Doubt() { s.doubt = !s.baseLost }
@@ -274,7 +288,7 @@ func (s *Search) Answer(id uint32, size int, now time.Time) (sent time.Time) {
 	}
 	if p.size >= s.best {
 		s.best, s.limit = p.size, p.size
-		s.found, s.unanswered = now, 0
+		s.found, s.unanswered, s.blocked = now, 0, 0
 		s.baseLost = s.baseLost && s.best < s.base()
 	}
 	return p.sent
@@ -364,7 +378,7 @@ func (s *Search) judge(now time.Time, in Signals) {
 		s.miss(p.size, 1)
 	} else {
 		s.unanswered++
-		if s.unanswered >= tries(s.answered(in), holeChance) {
+		if s.unanswered >= tries(s.answered(in), holeChance) || s.unanswered >= sizeTries && s.blocked >= blockedFrames {
 			s.hole(now)
 		}
 	}

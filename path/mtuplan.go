@@ -13,7 +13,7 @@ var likelyMTUs = [...]int{1280, 1340, 1300, 1360, 1358, 1124, 576, 1500, 1492, 1
 
 // begin begins a search, with what is known to be missed.
 func (s *Search) begin(now time.Time) {
-	s.running, s.began, s.probes, s.unanswered = true, now, 0, 0
+	s.running, s.began, s.probes, s.unanswered, s.blocked = true, now, 0, 0, 0
 }
 
 // finish ends it. need is how often a size must be missed to be given up.

@@ -44,6 +44,9 @@ func partSize(frame, limit int) int {
 func (w *world) sendOut(key, size int) {
 	w.seqUp++
 	seq := w.seqUp
+	if size+wireguardPadding > w.m.Largest() {
+		w.full++
+	}
 	w.own -= w.frame(size) + surroundings(w.ipv6) - wireguardLen // data is not counted
 	w.up(w.frame(size), func() {
 		if w.known[key] {

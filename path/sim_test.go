@@ -48,6 +48,7 @@ type world struct {
 	atGateway, atBot Loss
 	bytes            uint32 // that the gateway got
 	seen             uint16 // largest data since the last reply
+	full             uint32 // data of the largest size that the robot sent
 
 	// quiet: the caller reports sessions only of paths that are not up.
 	quiet bool
@@ -174,6 +175,7 @@ func (w *world) untilUp(limit time.Duration) time.Duration {
 func (w *world) poll() {
 	received, expected := w.atBot.Totals()
 	w.m.Arrived(received, expected, w.now)
+	w.m.Full(w.full)
 	a, next := w.m.Poll(w.now)
 	if !next.After(w.now) {
 		w.t.Fatalf("%v: next is %v", w.at(), next.Sub(w.now))

@@ -14,11 +14,15 @@ func (m *Machine) Family(ipv6 bool) { m.ipv6 = ipv6 }
 // of many, the largest will do. Call it before Poll.
 func (m *Machine) Seen(size int, now time.Time) { m.sizes.Passed(false, size, now) }
 
+// Full says how many frames with data were sent by this path, in all, that were as
+// large as Largest; it wraps. Call it before Poll.
+func (m *Machine) Full(n uint32) { m.full = n }
+
 // Arrived says how many frames came by this path and how many were expected, by
 // the totals of its Loss meter. Call it before Poll.
 func (m *Machine) Arrived(received, expected uint32, now time.Time) {
 	m.quality.in.total(received, expected, m.sizes.lost, now)
-	if l, ok := m.meterIn.load(Reply{Received: received, Expected: expected}, m.sizes.lost, now); ok {
+	if l, ok := m.meterIn.load(Reply{Received: received, Expected: expected}, m.sizes.lost, 0, now); ok {
 		m.doubt(l, m.sizes.in.full, now)
 	}
 }
@@ -34,12 +38,13 @@ func (m *Machine) totals(r Reply, sent, now time.Time) {
 	if r.Seen > 0 {
 		m.sizes.Passed(true, int(r.Seen), now)
 	}
-	l, ok := m.meter.load(r, m.sizes.lost, now)
+	l, ok := m.meter.load(r, m.sizes.lost, m.full, now)
 	if !ok {
 		return
 	}
 	m.throttle.Add(l, now)
 	m.doubt(l, m.sizes.out.full, now)
+	m.sizes.Load(l, now)
 }
 
 // doubt looks at what was lost one way, where large data last passed at that time.

@@ -13,6 +13,8 @@ type Load struct {
 	// carrier, all headers included.
 	Sent, Received int
 	Bytes          int
+	// Full is how many of those sent were as large as any that passes.
+	Full int
 }
 
 // Throttle finds out that a carrier delivers only up to a rate, and which: as
@@ -175,13 +177,14 @@ func saturates(loads []rates) bool {
 type meter struct {
 	known                     bool
 	received, expected, bytes uint32
-	excused                   uint32
+	excused, full             uint32
 	at                        time.Time
 }
 
 // load returns what happened since the last one, once that is a second ago.
-// excused is how many frames were lost, ever, that do not count.
-func (m *meter) load(r Reply, excused uint32, now time.Time) (l Load, ok bool) {
+// excused is how many frames were lost, ever, that do not count, and full how many of
+// the largest size were sent.
+func (m *meter) load(r Reply, excused, full uint32, now time.Time) (l Load, ok bool) {
 	if r.Expected == 0 || m.known && now.Sub(m.at) < loadInterval {
 		return l, false
 	}
@@ -189,10 +192,10 @@ func (m *meter) load(r Reply, excused uint32, now time.Time) (l Load, ok bool) {
 	sent := max(expected-int32(excused-m.excused), received)
 	l = Load{
 		Duration: now.Sub(m.at), Sent: int(sent), Received: int(received),
-		Bytes: int(bytes) + int(received)*surroundings(false),
+		Bytes: int(bytes) + int(received)*surroundings(false), Full: int(full - m.full),
 	}
 	// After a restart of the gateway the totals are smaller.
 	ok = m.known && expected > 0 && received >= 0 && bytes >= 0 && received <= expected
-	*m = meter{true, r.Received, r.Expected, r.Bytes, excused, now}
+	*m = meter{true, r.Received, r.Expected, r.Bytes, excused, full, now}
 	return l, ok
 }

@@ -95,7 +95,7 @@ func through(p *pipe, s sender, d time.Duration, f func(at time.Duration, t *Thr
 		}
 		if at >= reply {
 			reply = at + 200*time.Millisecond
-			if l, ok := m.load(r, 0, now); ok {
+			if l, ok := m.load(r, 0, 0, now); ok {
 				t.Add(l, now)
 				f(at, t)
 			}
@@ -262,10 +262,10 @@ func TestThrottleEnds(t *testing.T) {
 func TestMeter(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	var m meter
-	excused := uint32(0)
+	excused, full := uint32(0), uint32(math.MaxUint32)
 	step := func(received, expected, bytes uint32) (Load, bool) {
 		now = now.Add(sec)
-		return m.load(Reply{Received: received, Expected: expected, Bytes: bytes}, excused, now)
+		return m.load(Reply{Received: received, Expected: expected, Bytes: bytes}, excused, full, now)
 	}
 	if _, ok := step(0, 0, 0); ok || m.known {
 		t.Error("a load from a gateway that does not tell")
@@ -273,24 +273,25 @@ func TestMeter(t *testing.T) {
 	if _, ok := step(low24-9, low24-4, math.MaxUint32-999); ok {
 		t.Error("a load from nothing")
 	}
-	if l, ok := step(90, 195, 9000); !ok || l != (Load{sec, 200, 100, 10_000 + 6000}) {
+	full += 7
+	if l, ok := step(90, 195, 9000); !ok || l != (Load{sec, 200, 100, 10_000 + 6000, 7}) {
 		t.Errorf("%+v, %v", l, ok)
 	}
-	if _, ok := m.load(Reply{Received: 91, Expected: 196, Bytes: 9100}, 0, now.Add(loadInterval-1)); ok {
+	if _, ok := m.load(Reply{Received: 91, Expected: 196, Bytes: 9100}, 0, 0, now.Add(loadInterval-1)); ok {
 		t.Error("a load too soon")
 	}
 	if _, ok := step(3, 3, 300); ok {
 		t.Error("a load over a restart")
 	}
-	if l, ok := step(13, 13, 1300); !ok || l != (Load{sec, 10, 10, 1600}) {
+	if l, ok := step(13, 13, 1300); !ok || l != (Load{sec, 10, 10, 1600, 0}) {
 		t.Errorf("%+v, %v", l, ok)
 	}
 	excused = 3
-	if l, ok := step(20, 25, 2000); !ok || l != (Load{sec, 9, 7, 1120}) {
+	if l, ok := step(20, 25, 2000); !ok || l != (Load{sec, 9, 7, 1120, 0}) {
 		t.Errorf("%+v, %v", l, ok)
 	}
 	excused = 9
-	if l, ok := step(22, 30, 2200); !ok || l != (Load{sec, 2, 2, 320}) {
+	if l, ok := step(22, 30, 2200); !ok || l != (Load{sec, 2, 2, 320, 0}) {
 		t.Errorf("%+v, %v", l, ok)
 	}
 }
@@ -303,7 +304,7 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 		i++
 		now = now.Add(sec)
 		sent := 30 + 170*(i/5%2)
-		th.Add(Load{sec, sent, min(sent, 50), min(sent, 50) * 500}, now)
+		th.Add(Load{sec, sent, min(sent, 50), min(sent, 50) * 500, 0}, now)
 	}); n != 0 || th.Rate() == 0 {
 		t.Errorf("%v allocations, %v bytes/s", n, th.Rate())
 	}

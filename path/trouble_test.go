@@ -132,6 +132,55 @@ func TestFilterAtAnyMoment(t *testing.T) {
 	}
 }
 
+// That a carrier takes less than before is noticed soon, too, where data passes that
+// is just small enough, however little of it there is.
+func TestLessIsNoticedInMixedTraffic(t *testing.T) {
+	for _, every := range []int{1, 3, 10} {
+		for _, fulls := range []time.Duration{ms(20), ms(100)} {
+			w := busyWorld(t)
+			w.traffic = fulls
+			w.run(2 * sec)
+			w.mtu = 1280
+			begin := w.now
+			for i := 0; w.m.Largest() == 1308; i++ {
+				if key := w.wg.current; w.known[key] && i%every == 0 {
+					w.sendOut(key, 1100)
+					w.sendIn(key, 1100)
+				}
+				w.run(fulls)
+				w.check(w.now.Sub(begin) < 9*sec, "one of 1100 bytes for %d of 1308: %+v", every, w.snapshot())
+			}
+			t.Logf("one of 1100 bytes for %d of 1308, each %v: noticed after %v", every, fulls, w.now.Sub(begin))
+			w.run(10 * sec)
+			w.check(w.m.Largest() == 1216, "largest %d", w.m.Largest())
+		}
+	}
+}
+
+// Where a carrier throttles, such a mix does not make the search take a rate for a size.
+func TestThrottleOfMixedTraffic(t *testing.T) {
+	holes := 0
+	for seed := range uint64(4) {
+		for _, rate := range []float64{100 * kbit, 400 * kbit} {
+			w := busyWorld(t)
+			w.rnd = rand.New(rand.NewPCG(seed, 2))
+			w.policer = &pipe{rnd: w.rnd, rate: rate, burst: 6_000, at: w.now}
+			for i := range 60 * 50 {
+				if key := w.wg.current; w.known[key] && i%2 == 0 {
+					w.sendOut(key, 1100)
+				}
+				w.run(ms(20))
+				w.check(w.stage() != StageLargeLost, "seed %d: %+v", seed, w.snapshot())
+			}
+			holes += w.snapshot().Holes
+		}
+	}
+	t.Logf("%d black holes in eight minutes", holes)
+	if holes > 0 {
+		t.Errorf("%d black holes", holes)
+	}
+}
+
 // Loss is not taken for a limit of size, and is named by the way that it goes.
 func TestLossIsNamed(t *testing.T) {
 	for _, c := range []struct {

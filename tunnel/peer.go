@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"iter"
+	"math"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -62,6 +63,8 @@ type link struct {
 	// largest is the largest frame in bytes that the path should get, 0 for no limit.
 	// It is what any path takes until more is known.
 	largest atomic.Int32
+	// txFull counts frames with data that were as large as largest; it wraps.
+	txFull atomic.Uint32
 	// heard is when the last frame came, in nanoseconds since the node's start.
 	heard atomic.Int64
 	// farewells is how many more times a gateway may be told that this path is not
@@ -115,6 +118,13 @@ func (p *peer) add(l *link) { p.links[l.slot].Store(l) }
 func (l *link) carried(size, largest int) {
 	if l.applied != nil {
 		l.applied.Add(uint64(path.Padded(size, largest) + device.MessageTransportSize + int(l.headers.Load())))
+	}
+}
+
+// sent notes a frame with data of size bytes, tag included.
+func (l *link) sent(size int) {
+	if path.Padded(size, math.MaxInt) >= int(l.largest.Load()) {
+		l.txFull.Add(1)
 	}
 }
 

@@ -93,6 +93,7 @@ func (r *Robot) poll(l *link) deed {
 	if in.largest > 0 {
 		l.machine.Seen(in.largest, now)
 	}
+	l.machine.Full(l.txFull.Load())
 	do.Action, do.next = l.machine.Poll(now)
 	do.interval = l.machine.Interval(now)
 	up := l.machine.Up()

@@ -203,6 +203,7 @@ func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) (size int, mo
 	l.txFrames.Add(1)
 	if typ != replicate.Probe && typ != replicate.Reply {
 		l.carried(size, q.frame)
+		l.sent(size)
 	}
 	return size, q.part+1 < q.parts
 }

@@ -259,6 +259,22 @@ func TestPartsFor(t *testing.T) {
 	}
 }
 
+// Frames are counted that are as large as what passes, padded as WireGuard does.
+func TestFullFramesAreCounted(t *testing.T) {
+	l := testPeer(9, 0).links[0].Load()
+	for _, c := range []struct {
+		largest, size int
+		want          uint32
+	}{{1308, 1308, 1}, {1308, 1297, 1}, {1308, 1296, 0}, {1056, 1056, 1}, {1056, 1041, 1}, {1056, 1040, 0}} {
+		before := l.txFull.Load()
+		l.largest.Store(int32(c.largest))
+		l.sent(c.size)
+		if got := l.txFull.Load() - before; got != c.want {
+			t.Errorf("%d bytes where %d pass: %d, want %d", c.size, c.largest, got, c.want)
+		}
+	}
+}
+
 // Until it is known what a path takes, no more is sent than any path should take: by
 // a gateway that was not told yet, and by a robot whose path is not up.
 func TestUnknownPathsGetWhatAnyTakes(t *testing.T) {

@@ -27,6 +27,10 @@ func TestPathMTUChangesUnderTraffic(t *testing.T) {
 	stop := bothEnds(t, w, r, 0)
 	w.startAll(t)
 	must(t, r.WaitUp(t.Context()))
+	var mixed []traffic // what passes all the time, and is not much smaller
+	for _, g := range w.gateways {
+		mixed = append(mixed, largeLoad(t, r, g, 50, 1050))
+	}
 	var stays []stay
 	searches := 0
 	var full []traffic // packets that just pass as a whole
@@ -57,8 +61,11 @@ func TestPathMTUChangesUnderTraffic(t *testing.T) {
 		}
 		steadyMTU(t, r.lab.Node, r.Member, mtu)
 	}
-	for _, f := range full {
-		f.halt(t).complete(t, "packets of the size found")
+	for _, f := range append(full, mixed...) {
+		f.cancel()
+	}
+	for _, f := range append(full, mixed...) {
+		f.wait(t).complete(t, "packets that pass")
 	}
 	headersAreTold(t, r, "1392 + 28 tag + 32 WireGuard + 8 UDP + 20 IPv4 = 1480 bytes, or with 40 IPv6 = 1500 bytes",
 		stays[0].mtu, expected(1500, mtu, false), expected(1500, mtu, true))
