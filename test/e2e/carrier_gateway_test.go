@@ -78,6 +78,7 @@ func TestGatewayOnSeveralPorts(t *testing.T) {
 		sendBoth(t.Context(), r.end(), g.end(), steady(time.Second)).wait(t).complete(t, "by "+ports[from].String())
 		must(t, w.Inet.NFT(fmt.Sprintf("delete element inet ports blocked { %d }", ports[1-from].Port())))
 		must(t, w.Inet.NFT(fmt.Sprintf("add element inet ports blocked { %d }", ports[from].Port())))
+		time.Sleep(300 * time.Millisecond) // until answers that were on their way have come
 		blocked := time.Now()
 		provenSince(t, r, g, r.lab.Carriers[0].Interface, blocked)
 		within(t, "proof after a port was blocked", time.Since(blocked), trust+3*time.Second+busy)
