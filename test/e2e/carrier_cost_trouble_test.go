@@ -57,7 +57,7 @@ func troubled(t testing.TB) {
 	for range troubles {
 		carriers = append(carriers, near20)
 	}
-	w := start(t, options{Options: lab.Options{Gateways: []string{"west"}, Carriers: carriers, Seed: seed(t)}})
+	w := startUrgent(t, options{Options: lab.Options{Gateways: []string{"west"}, Carriers: carriers, Seed: seed(t)}})
 	r, g := w.robots[0], w.gateways[0]
 	acquaint(t, w)
 	answer(t, w)
