@@ -136,10 +136,10 @@ const (
 	// quietAfter is how long after the last traffic.
 	quietAfter = 2 * time.Second
 	// leastStandstill is the shortest gap in them that is taken for a standstill,
-	// however short the deadline. With three busy programs for each CPU one beat in
-	// 6,000 came 390 ms after the one before, and to drop what is not stale is worse
-	// than to deliver what is half a second old.
-	leastStandstill = 500 * time.Millisecond
+	// however short the deadline. With four busy programs for each CPU beats came up
+	// to 505 ms late, and to drop what is not stale is worse than to deliver what is a
+	// second old after a standstill that short.
+	leastStandstill = time.Second
 	// settling is how long after a standstill all is dropped: what the TUN device's
 	// queue (500 packets) and a WireGuard device (2,048 frames) hold is read by then.
 	settling = 50 * time.Millisecond
