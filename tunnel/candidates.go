@@ -15,6 +15,7 @@ type candidates struct {
 	configured []netip.AddrPort // what they were at first
 	all        []candidate      // in order of preference
 	used       netip.AddrPort
+	reached    bool // used, when the carrier's routes were last looked at
 	// searching is true while the path is not up; the others are of this search.
 	searching bool
 	asked     time.Time // when the first requests went out, zero before
@@ -62,20 +63,27 @@ func (c *candidates) heir() candidates {
 
 // route takes which addresses the carrier has a route to.
 func (c *candidates) route(reached map[netip.Addr]bool) {
+	c.reached = reached[c.used.Addr()]
 	for i := range c.all {
 		c.all[i].reached = reached[c.all[i].at.Addr()]
 	}
 }
 
-// usable says whether there is one that the carrier has a route to.
+// usable says whether the carrier has a route to one of them, or to the one in use
+// of a path that is up, which need not be among them any more.
 func (c *candidates) usable() bool {
-	return slices.ContainsFunc(c.all, func(x candidate) bool { return x.reached })
+	return !c.searching && c.reached || slices.ContainsFunc(c.all, func(x candidate) bool { return x.reached })
 }
 
 // up says whether the path is up, which begins and ends searches.
 func (c *candidates) up(up bool) {
 	if up == !c.searching {
 		return
+	}
+	for _, x := range c.all {
+		if x.at == c.used {
+			c.reached = x.reached
+		}
 	}
 	c.searching = !up
 	c.asked, c.tries = time.Time{}, 0

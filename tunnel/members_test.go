@@ -194,3 +194,60 @@ func TestARobotGoesWhileItSaysHello(t *testing.T) {
 		}
 	}
 }
+
+// A gateway or a robot that is taken out and comes back, on either side, or gets
+// another name, is not taken for what it was: what is sent then arrives.
+func TestPeersMadeAnewAreHeard(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.settle()
+	r, g := w.robots[0], w.gateways[0]
+	full, robots := w.robotCfg[0], w.gwCfg[0].Robots
+	n := 0
+	both := func(what string) {
+		t.Helper()
+		for range 100 {
+			n++
+			payload := []byte(fmt.Sprint(n))
+			for _, c := range [][4]string{{"robot0", "10.77.0.101", "10.77.0.11", "gateway0"}, {"gateway0", "10.77.0.11", "10.77.0.101", "robot0"}} {
+				w.hosts[c[0]].out <- inner(t, c[1], c[2], layers.IPProtocolUDP, 7400, payload)
+				if got := w.hosts[c[3]].receive(t, within); string(got[28:]) != string(payload) {
+					t.Fatalf("%s: %s got %q, want %q", what, c[3], got[28:], payload)
+				}
+			}
+		}
+	}
+	both("at first")
+	none, renamed := full, full
+	none.Gateways = nil
+	renamed.Gateways = slices.Clone(full.Gateways)
+	renamed.Gateways[0].Name = "another"
+	other := slices.Clone(robots)
+	other[0].Name = "another"
+	for _, c := range []struct {
+		name  string
+		steps []func() error
+	}{
+		{"a gateway", []func() error{func() error { return r.Configure(none) }, func() error { return r.Configure(full) }}},
+		{"a robot", []func() error{func() error { return g.Configure(GatewayConfig{}) }, func() error { return g.Configure(GatewayConfig{Robots: robots}) }}},
+		{"a gateway's name", []func() error{func() error { return r.Configure(renamed) }}},
+		{"a robot's name", []func() error{func() error { return g.Configure(GatewayConfig{Robots: other}) }}},
+	} {
+		for _, step := range c.steps {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for slot := range full.Carriers {
+			r.SetUplink(slot, loopback())
+		}
+		for end := time.Now().Add(20 * time.Second); !allUp(r.Status()) || !allUp(g.Status()); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: robot %+v, gateway %+v", c.name, r.Status().Peers, g.Status().Peers)
+			}
+		}
+		both(c.name)
+		if s := r.Status(); s.Peers[0].Paths[0].LossIn > 0.5 {
+			t.Errorf("%s: a path that is made anew loses %v", c.name, s.Peers[0].Paths[0].LossIn)
+		}
+	}
+}

@@ -45,7 +45,6 @@ type node struct {
 	still *standstill
 	beats *rhythm
 	keeps *rhythm
-	epoch uint32
 
 	// mu guards the part of link that says so. Who holds it must not ask WireGuard
 	// for a peer: that waits while one is removed, and the removal waits for In.
@@ -56,7 +55,7 @@ type node struct {
 }
 
 func newNode(cfg Common, host tun.Device) *node {
-	n := &node{cfg: cfg, start: time.Now(), host: host, epoch: rand.Uint32()}
+	n := &node{cfg: cfg, start: time.Now(), host: host}
 	own := make([]netip.Addr, len(cfg.Addresses))
 	for i, p := range cfg.Addresses {
 		own[i] = p.Addr()
@@ -77,21 +76,25 @@ func newNode(cfg Common, host tun.Device) *node {
 // meet returns the peers that are described, with those that are known already in
 // the place of their descriptions. It is an error if two share an address.
 func (n *node) meet(described []*peer) ([]*peer, error) {
+	n.in.mu.Lock()
+	defer n.in.mu.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	taken := make(map[netip.Addr]string)
-	var met []*peer
-	for _, p := range described {
-		if i := slices.IndexFunc(n.peers, p.same); i >= 0 {
-			p = n.peers[i]
-		}
+	met := slices.Clone(described)
+	for i, p := range described {
 		for _, a := range p.addrs {
 			if other, twice := taken[a]; twice {
 				return nil, fmt.Errorf("%s and %s have one overlay address, %v; each node needs its own", other, p.name, a)
 			}
 			taken[a] = p.name
 		}
-		met = append(met, p)
+		if k := slices.IndexFunc(n.peers, p.same); k >= 0 {
+			met[i] = n.peers[k]
+		}
+	}
+	for i, p := range described {
+		met[i].name = p.name
 	}
 	return met, nil
 }
@@ -120,7 +123,7 @@ func newPeer(name string, addrs []netip.Addr, own []netip.Prefix) (*peer, error)
 	if len(addrs) == 0 {
 		return nil, fmt.Errorf("%s has no overlay address", name)
 	}
-	p := &peer{name: name, addrs: addrs, elim: replicate.NewEliminator()}
+	p := &peer{name: name, addrs: addrs, elim: replicate.NewEliminator(), epoch: rand.Uint32()}
 	for _, prefix := range own {
 		if prefix.Contains(addrs[0]) {
 			number, err := replicate.NodeOf(netip.PrefixFrom(addrs[0], prefix.Bits()))

@@ -31,7 +31,12 @@ type peer struct {
 	// since the node's start.
 	traffic atomic.Int64
 
-	numbers replicate.Numberer // Out only
+	// epoch and numbers begin anew with each peer, so that one that was taken out and
+	// comes back is not taken for the one that it was. txSeq has the numbers of the
+	// frames by each slot, which go on when a path is made anew.
+	epoch   uint32
+	numbers replicate.Numberer                   // Out only
+	txSeq   [replicate.MaxSlot + 1]replicate.Seq // the queue's reader only
 
 	// Guarded by inward.mu.
 	elim      *replicate.Eliminator
@@ -51,8 +56,6 @@ type link struct {
 	carrier       string // what status calls it
 	local, remote replicate.Address
 	key           Key // public, of the other end
-
-	txSeq replicate.Seq // the queue's reader only
 
 	txFrames, txParts, txDropped atomic.Uint64
 	// applied counts the bytes on the carrier, both ways, that packets of
@@ -154,11 +157,9 @@ func (p *peer) paths() iter.Seq[*link] {
 	}
 }
 
-// same reports whether q describes the node that p is, so that its numbers,
-// elimination and paths go on.
-func (p *peer) same(q *peer) bool {
-	return p.name == q.name && p.node == q.node && slices.Equal(p.addrs, q.addrs)
-}
+// same reports whether q describes the node that p is, by whatever name, so that its
+// numbers, elimination and paths go on.
+func (p *peer) same(q *peer) bool { return p.node == q.node && slices.Equal(p.addrs, q.addrs) }
 
 // busy notes that data went to or came from the peer at that time since the
 // node's start, and reports whether it is the first after a pause.

@@ -14,8 +14,7 @@ import (
 // that a carrier that stands still delays nobody and keeps nothing stale.
 type queue struct {
 	pool   *batchPool
-	slots  uint8 // the carrier slots this device serves
-	epoch  uint32
+	slots  uint8         // the carrier slots this device serves
 	frame  int           // largest frame, bytes
 	maxAge time.Duration // older batches are dropped, not sent
 
@@ -35,8 +34,8 @@ type queue struct {
 	part, parts int
 }
 
-func newQueue(pool *batchPool, slots uint8, epoch uint32, mtu int, maxAge time.Duration) *queue {
-	q := &queue{pool: pool, slots: slots, epoch: epoch, frame: mtu + replicate.TagLen, maxAge: max(maxAge, leastAge)}
+func newQueue(pool *batchPool, slots uint8, mtu int, maxAge time.Duration) *queue {
+	q := &queue{pool: pool, slots: slots, frame: mtu + replicate.TagLen, maxAge: max(maxAge, leastAge)}
 	q.wake.L = &q.mu
 	return q
 }
@@ -195,9 +194,9 @@ func (q *queue) put(buf []byte, it *item, slot int, sentAt uint32) (size int, mo
 		size = replicate.TagLen + replicate.PutPart(buf[replicate.TagLen:], payload, q.part, q.parts)
 		l.txParts.Add(1)
 	}
-	l.txSeq++
+	it.peer.txSeq[slot]++
 	replicate.PutTag(buf[:size], &replicate.Tag{
-		Type: typ, Epoch: q.epoch, PathSeq: l.txSeq,
+		Type: typ, Epoch: it.peer.epoch, PathSeq: it.peer.txSeq[slot],
 		Src: l.local, Dst: l.remote, Seq: it.seq, SentAt: sentAt,
 	})
 	l.txFrames.Add(1)

@@ -88,6 +88,10 @@ func (r *Robot) Status() Status {
 		}
 		st.LossIn, st.LossOut = snap.LossIn, snap.LossOut // without probes for sizes
 		st.Stage, st.Hint = snap.Name(), snap.Stage.Hint()
+		if len(l.ways.all) == 0 && !snap.Up {
+			st.Stage, st.Hint = "no address", "No address of this gateway is known on this carrier: its endpoint is a name that was not found yet. "+
+				"See what is said about DNS, or give an address."
+		}
 		st.Largest, st.Search = snap.Largest, snap.Search.String()
 		st.IdleProbe = snap.Idle.Seconds()
 	})

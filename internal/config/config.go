@@ -152,7 +152,7 @@ func (g *Gateway) Warning() string {
 	if len(g.Robots) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("No robot can connect, since %s has no [[robot]]: paste at its end the block that `fogplr init robot` prints on each robot, and restart fogplr.", g.File)
+	return fmt.Sprintf("No robot can connect, since %s has no [[robot]]: paste at its end the block that `fogplr init robot` prints on each robot, and run: fogplr reload.", g.File)
 }
 
 // LoadNode reads the part that robot.toml and gateway.toml have in common, from

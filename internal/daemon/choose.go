@@ -121,5 +121,10 @@ func (d *robot) endpoints(slot int) (all []netip.Addr) {
 			}
 		}
 	}
+	for _, p := range d.tunnel.Paths() { // an address in use stays so until the path is down
+		if p.Slot == slot && p.Up && !slices.Contains(all, p.Endpoint.Addr()) {
+			all = append(all, p.Endpoint.Addr())
+		}
+	}
 	return all
 }
