@@ -15,7 +15,8 @@ type candidates struct {
 	configured []netip.AddrPort // what they were at first
 	all        []candidate      // in order of preference
 	used       netip.AddrPort
-	reached    bool // used, when the carrier's routes were last looked at
+	// routes are the addresses that the carrier has a route to; the map is not changed.
+	routes map[netip.Addr]bool
 	// searching is true while the path is not up; the others are of this search.
 	searching bool
 	asked     time.Time // when the first requests went out, zero before
@@ -30,7 +31,6 @@ type candidates struct {
 
 type candidate struct {
 	at       netip.AddrPort
-	reached  bool      // the carrier has a route to it
 	asked    bool      // in this search
 	answered bool      // and so it did
 	bad      time.Time // when a path was last moved away from it, or had to come back
@@ -38,7 +38,7 @@ type candidate struct {
 
 // set replaces the candidates. The one in use goes on being used while the path
 // is up, even if it is not among them.
-func (c *candidates) set(all []netip.AddrPort, reached map[netip.Addr]bool) {
+func (c *candidates) set(all []netip.AddrPort, routes map[netip.Addr]bool) {
 	old := c.all
 	c.all = nil
 	for _, at := range all[:min(len(all), maxCandidates)] {
@@ -48,42 +48,35 @@ func (c *candidates) set(all []netip.AddrPort, reached map[netip.Addr]bool) {
 		}
 		c.all = append(c.all, n)
 	}
-	c.route(reached)
+	c.route(routes)
 }
 
 // heir returns those of a new path to the same gateway: the addresses are the same,
 // and nothing is known of them.
 func (c *candidates) heir() candidates {
-	h := candidates{configured: c.configured, searching: true}
+	h := candidates{configured: c.configured, routes: c.routes, searching: true}
 	for _, x := range c.all {
-		h.all = append(h.all, candidate{at: x.at, reached: x.reached})
+		h.all = append(h.all, candidate{at: x.at})
 	}
 	return h
 }
 
 // route takes which addresses the carrier has a route to.
-func (c *candidates) route(reached map[netip.Addr]bool) {
-	c.reached = reached[c.used.Addr()]
-	for i := range c.all {
-		c.all[i].reached = reached[c.all[i].at.Addr()]
-	}
-}
+func (c *candidates) route(routes map[netip.Addr]bool) { c.routes = routes }
+
+// reached says whether the carrier has a route to a candidate.
+func (c *candidates) reached(x candidate) bool { return c.routes[x.at.Addr()] }
 
 // usable says whether the carrier has a route to one of them, or to the one in use
 // of a path that is up, which need not be among them any more.
 func (c *candidates) usable() bool {
-	return !c.searching && c.reached || slices.ContainsFunc(c.all, func(x candidate) bool { return x.reached })
+	return !c.searching && c.routes[c.used.Addr()] || slices.ContainsFunc(c.all, c.reached)
 }
 
 // up says whether the path is up, which begins and ends searches.
 func (c *candidates) up(up bool) {
 	if up == !c.searching {
 		return
-	}
-	for _, x := range c.all {
-		if x.at == c.used {
-			c.reached = x.reached
-		}
 	}
 	c.searching = !up
 	c.asked, c.tries = time.Time{}, 0
@@ -104,7 +97,7 @@ func (c *candidates) ask(round bool, now time.Time) (to []netip.AddrPort) {
 		c.asked = now
 	}
 	for i := range c.all {
-		if x := &c.all[i]; x.reached && (round || !x.asked) {
+		if x := &c.all[i]; c.reached(*x) && (round || !x.asked) {
 			x.asked = true
 			to = append(to, x.at)
 		}
@@ -129,21 +122,21 @@ func (c *candidates) choose(now time.Time) (turned bool, next time.Time) {
 		return false, time.Time{}
 	}
 	i := slices.IndexFunc(c.all, func(x candidate) bool { return x.at == c.used })
-	if i < 0 || !c.all[i].reached {
-		return c.turn(slices.IndexFunc(c.all, func(x candidate) bool { return x.reached })), time.Time{}
+	if i < 0 || !c.reached(c.all[i]) {
+		return c.turn(slices.IndexFunc(c.all, c.reached)), time.Time{}
 	}
-	other := c.after(i, func(x candidate) bool { return x.reached && x.answered })
+	other := c.after(i, func(x candidate) bool { return c.reached(x) && x.answered })
 	switch ends := c.asked.Add(headStart); {
 	case c.tries >= candidateTries && other >= 0:
 		return c.turn(other), time.Time{}
 	case c.tries >= candidateTries:
-		return c.turn(c.after(i, func(x candidate) bool { return x.reached })), time.Time{}
+		return c.turn(c.after(i, c.reached)), time.Time{}
 	case c.all[i].answered || other < 0 || c.asked.IsZero():
 		return false, time.Time{}
 	case now.Before(ends):
 		return false, ends
 	}
-	return c.turn(slices.IndexFunc(c.all, func(x candidate) bool { return x.reached && x.answered })), time.Time{}
+	return c.turn(slices.IndexFunc(c.all, func(x candidate) bool { return c.reached(x) && x.answered })), time.Time{}
 }
 
 // better moves a path that is up to another candidate when it has been bad for
@@ -174,7 +167,7 @@ func (c *candidates) better(bad bool, proof, now time.Time) (to netip.AddrPort, 
 	}
 	i := slices.IndexFunc(c.all, func(x candidate) bool { return x.at == c.used })
 	j := c.after(max(i, 0), func(x candidate) bool {
-		return x.reached && x.at != c.used && (x.bad.IsZero() || now.Sub(x.bad) >= badRemembered)
+		return c.reached(x) && x.at != c.used && (x.bad.IsZero() || now.Sub(x.bad) >= badRemembered)
 	})
 	if i < 0 || j < 0 {
 		return to, next
@@ -208,6 +201,35 @@ func (c *candidates) listen() (all []netip.AddrPort) {
 		}
 	}
 	return all
+}
+
+// has reports whether at is a candidate.
+func (c *candidates) has(at netip.AddrPort) bool {
+	return slices.ContainsFunc(c.all, func(x candidate) bool { return x.at == at })
+}
+
+// use makes at the one in use, since the gateway is known to be there.
+func (c *candidates) use(at netip.AddrPort) {
+	if c.used != at {
+		c.used = at
+		c.tries = 0
+	}
+}
+
+// greet returns where a hello goes: to the candidate in use, unless it does not
+// answer and another one does.
+func (c *candidates) greet() netip.AddrPort {
+	to := c.used
+	for _, x := range c.all {
+		switch {
+		case !c.reached(x) || !x.answered:
+		case x.at == c.used:
+			return x.at
+		case to == c.used:
+			to = x.at
+		}
+	}
+	return to
 }
 
 // after returns the first candidate behind i, in a circle, for which ok is true,

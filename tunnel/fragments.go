@@ -57,9 +57,9 @@ func (f *fragment) possible() bool {
 // until all are there and gives them out together, or none. A host would wait for
 // the missing one itself, but for 30 s and in memory that fills up then, so that
 // whole datagrams are lost as well. Whoever needs the datagram gets it no later.
-// Fragments that overlap spoil their datagram (RFC 5722), unless one came twice. It is bounded by
-// datagrams, bytes and age, and gives up the oldest. The zero value is ready. The
-// caller serialises all calls; now must not go backwards.
+// Fragments that overlap spoil their datagram (RFC 5722), unless one came twice. It
+// is bounded by datagrams, bytes and age, and gives up the oldest. The zero value is
+// ready. The caller serialises all calls; now must not go backwards.
 type gatherer struct {
 	open  []*datagram // oldest first
 	spare []*datagram

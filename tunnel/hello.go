@@ -3,7 +3,6 @@ package tunnel
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"golang.zx2c4.com/wireguard/device"
@@ -174,33 +173,4 @@ func (g *Gateway) replayed(from *device.Peer) {
 	if l != nil {
 		g.known.Refused(l.key, time.Now())
 	}
-}
-
-// has reports whether at is a candidate.
-func (c *candidates) has(at netip.AddrPort) bool {
-	return slices.ContainsFunc(c.all, func(x candidate) bool { return x.at == at })
-}
-
-// use makes at the one in use, since the gateway is known to be there.
-func (c *candidates) use(at netip.AddrPort) {
-	if c.used != at {
-		c.used = at
-		c.tries = 0
-	}
-}
-
-// greet returns where a hello goes: to the candidate in use, unless it does not
-// answer and another one does.
-func (c *candidates) greet() netip.AddrPort {
-	to := c.used
-	for _, x := range c.all {
-		switch {
-		case !x.reached || !x.answered:
-		case x.at == c.used:
-			return x.at
-		case to == c.used:
-			to = x.at
-		}
-	}
-	return to
 }
