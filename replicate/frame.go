@@ -85,7 +85,7 @@ func NodeOf(p netip.Prefix) (uint32, error) {
 //	octets 12-15  source Address
 //	octets 16-19  destination Address
 //	octets 20-23  sequence number of the packet, the same in every copy
-//	octets 24-27  time of sending, microseconds of the sender's clock
+//	octets 24-27  time of sending, microseconds of a clock of the sender that nobody sets
 type Tag struct {
 	Type    Type
 	Class   uint8 // 0 to 15

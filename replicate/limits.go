@@ -87,3 +87,19 @@ const (
 	// and for as long again remembered: two minutes or more.
 	runMemory = 512
 )
+
+// Limits of an AgeFilter.
+const (
+	// ageSpan is for how long a least delay counts, and as long again: clocks that
+	// run 100 ppm apart differ by 12 ms in two of them.
+	ageSpan = time.Minute
+
+	// ageMemory is a silence after which it is measured anew: such clocks differ by
+	// 60 ms then.
+	ageMemory = 10 * time.Minute
+
+	// agePatience is for how long frames may be old before it is the measure that is
+	// wrong. What waited in a program or machine that stood still comes within some
+	// milliseconds after it.
+	agePatience = 250 * time.Millisecond
+)

@@ -88,7 +88,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	if _, err := g.meetRobots(cfg.Robots); err != nil {
 		return nil, err
 	}
-	g.queue = newQueue(&g.pool, 0xff, cfg.MTU, cfg.Deadline)
+	g.queue = newQueue(&g.pool, g.still, 0xff, cfg.MTU, cfg.Deadline)
 	b := newBind(socketOptions{mark: cfg.Mark, morePorts: cfg.MorePorts, probeMTU: true}, true, g.greet)
 	b.still = g.still
 	for _, c := range cfg.Contacts {

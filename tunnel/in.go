@@ -43,7 +43,8 @@ type inward struct {
 	pass     [][]byte                    // survivors of one batch, slices of store
 	counters InCounters
 	warned   rateLimit
-	last     *link // of the batch at hand that was heard
+	last     *link  // of the batch at hand that was heard
+	arrived  uint32 // when the batch at hand did, by the clock of Tag.SentAt
 }
 
 func newInward(host tun.Device, own []netip.Addr, log *slog.Logger, start time.Time) *inward {
@@ -74,7 +75,7 @@ func (in *inward) deliver(frames [][]byte, offset int) {
 		in.still.in.Add(uint64(len(frames)))
 		return
 	}
-	in.last = nil
+	in.last, in.arrived = nil, in.still.stamp(now)
 	for _, f := range frames {
 		in.frame(f[offset:], offset, now)
 	}
@@ -108,18 +109,15 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 		in.begun()
 	}
 	l.peer.twin.see(t.Epoch, now)
+	old := l.ages.Old(t.Epoch, t.SentAt, in.arrived, in.still.longest(), now)
 	switch t.Type {
-	case replicate.Data:
+	case replicate.Data, replicate.Part:
 		in.carried(l, len(f))
-		in.data(l, &t, payload, offset, now)
-	case replicate.Part:
-		in.carried(l, len(f))
-		if l.parts == nil {
-			l.parts = replicate.NewReassembler(max(in.mtu, leastReassembled))
+		if old {
+			in.still.in.Add(1)
+			return
 		}
-		if p := l.parts.Add(t.Epoch, t.Seq, payload, now); p != nil {
-			in.data(l, &t, p, offset, now)
-		}
+		in.copied(l, &t, payload, offset, now)
 	case replicate.Probe:
 		if m, err := path.DecodeProbe(payload); err == nil {
 			in.onProbe(l, m, len(f), now)
@@ -141,6 +139,19 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 func (in *inward) carried(l *link, size int) {
 	l.carried(size, in.mtu+replicate.TagLen)
 	l.rxLargest = max(l.rxLargest, size)
+}
+
+// copied takes a copy of a packet, or a part of one.
+func (in *inward) copied(l *link, t *replicate.Tag, p []byte, offset int, now time.Time) {
+	if t.Type == replicate.Part {
+		if l.parts == nil {
+			l.parts = replicate.NewReassembler(max(in.mtu, leastReassembled))
+		}
+		if p = l.parts.Add(t.Epoch, t.Seq, p, now); p == nil {
+			return
+		}
+	}
+	in.data(l, t, p, offset, now)
 }
 
 // data takes one numbered inner packet: its claim is checked before its number
@@ -186,7 +197,12 @@ func (in *inward) write(p []byte, offset int) {
 
 // flush writes the survivors to the host.
 func (in *inward) flush(offset int) {
-	if len(in.pass) == 0 {
+	defer func() { in.pass = in.pass[:0] }()
+	switch {
+	case len(in.pass) == 0:
+		return
+	case in.still.stale(time.Now()): // it began meanwhile
+		in.still.in.Add(uint64(len(in.pass)))
 		return
 	}
 	if _, err := in.host.Write(in.pass, offset); err != nil {
@@ -195,5 +211,4 @@ func (in *inward) flush(offset int) {
 			in.log.Warn("The TUN device did not take packets, which are lost. Is it down?", "err", err)
 		}
 	}
-	in.pass = in.pass[:0]
 }

@@ -31,6 +31,7 @@ func testInward(t testing.TB) (*inward, *countingHost, *peer) {
 	p.elim = replicate.NewEliminator()
 	h := &countingHost{}
 	in := newInward(h, []netip.Addr{netip.MustParseAddr("10.77.0.1")}, slog.New(slog.DiscardHandler), time.Now())
+	in.still = newStandstill(time.Second, in.start, func() time.Duration { return 0 })
 	in.admit([]*peer{p})
 	in.heard = func(*link, time.Time) {}
 	in.onProbe = func(*link, path.Probe, int, time.Time) {}
@@ -98,6 +99,34 @@ func TestInRefuses(t *testing.T) {
 	in.deliver(frames(t, p, 1, 1, 0), testOffset) // no refused frame used up its number
 	if h.packets != 1 {
 		t.Error("a refused frame used up the number of a good one")
+	}
+}
+
+// What the peer stamped long before it came is dropped, whatever its number, and
+// what follows is not; a probe of that age is a probe.
+func TestInDropsWhatIsOld(t *testing.T) {
+	in, h, p := testInward(t)
+	probes := 0
+	in.onProbe = func(*link, path.Probe, int, time.Time) { probes++ }
+	sent := in.still.stamp(time.Now())
+	deliver := func(typ replicate.Type, seq replicate.Seq, ago time.Duration) {
+		f := frames(t, p, seq, 1, 0)[0]
+		tag, _, _ := replicate.DecodeTag(f[testOffset:])
+		tag.Type, tag.SentAt = typ, sent-uint32(ago.Microseconds())
+		if typ == replicate.Probe {
+			f = f[:testOffset+replicate.TagLen+path.ProbeLen]
+		}
+		replicate.PutTag(f[testOffset:], &tag)
+		in.deliver([][]byte{f}, testOffset)
+	}
+	deliver(replicate.Data, 1, 0)
+	deliver(replicate.Data, 2, 5*time.Second)
+	deliver(replicate.Part, 3, 5*time.Second)
+	deliver(replicate.Probe, 4, 5*time.Second)
+	deliver(replicate.Data, 2, 0)
+	deliver(replicate.Data, 5, 900*time.Millisecond)
+	if dropped := in.still.in.Load(); h.packets != 3 || dropped != 2 || probes != 1 {
+		t.Errorf("%d packets written, %d dropped for their age, %d probes; want 3, 2, 1", h.packets, dropped, probes)
 	}
 }
 

@@ -123,7 +123,7 @@ func checkCarriers(carriers []Carrier) error {
 
 // startCarrier starts a carrier's WireGuard device, without peers.
 func (r *Robot) startCarrier(c Carrier, deadline time.Duration) (*carrier, error) {
-	q := newQueue(&r.pool, 1<<c.Slot, r.cfg.MTU, deadline)
+	q := newQueue(&r.pool, r.still, 1<<c.Slot, r.cfg.MTU, deadline)
 	name := "fogplr-" + c.Interface
 	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port, probeMTU: true, from: new(senders)}, false, r.greeted)
 	b.still = r.still

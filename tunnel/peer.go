@@ -78,6 +78,7 @@ type link struct {
 
 	// Guarded by inward.mu.
 	loss     path.Loss
+	ages     replicate.AgeFilter
 	rxFrames uint64
 	rxBytes  uint32 // of all frames, tags included; wraps
 	// rxLargest is the largest frame with data since that was last told, in bytes.
@@ -166,6 +167,3 @@ func (p *peer) same(q *peer) bool { return p.node == q.node && slices.Equal(p.ad
 func (p *peer) busy(at time.Duration) (first bool) {
 	return at-time.Duration(p.traffic.Swap(int64(at))) > trafficPause
 }
-
-// microseconds is the clock of Tag.SentAt.
-func microseconds(t time.Time) uint32 { return uint32(t.UnixMicro()) }

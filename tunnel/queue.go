@@ -17,6 +17,7 @@ type queue struct {
 	slots  uint8         // the carrier slots this device serves
 	frame  int           // largest frame, bytes
 	maxAge time.Duration // older batches are dropped, not sent
+	still  *standstill   // whose clock stamps the frames
 
 	mu      sync.Mutex
 	wake    sync.Cond
@@ -34,8 +35,8 @@ type queue struct {
 	part, parts int
 }
 
-func newQueue(pool *batchPool, slots uint8, mtu int, maxAge time.Duration) *queue {
-	q := &queue{pool: pool, slots: slots, frame: mtu + replicate.TagLen, maxAge: max(maxAge, leastAge)}
+func newQueue(pool *batchPool, still *standstill, slots uint8, mtu int, maxAge time.Duration) *queue {
+	q := &queue{pool: pool, still: still, slots: slots, frame: mtu + replicate.TagLen, maxAge: max(maxAge, leastAge)}
 	q.wake.L = &q.mu
 	return q
 }
@@ -140,7 +141,7 @@ func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) 
 				break
 			}
 			q.next, q.pending, q.part = -1, 0, 0
-			sentAt = microseconds(time.Now())
+			sentAt = q.still.stamp(time.Now())
 		}
 		if q.pending == 0 {
 			if q.next++; q.next == len(q.cur.items) {
@@ -152,7 +153,7 @@ func (q *queue) fill(bufs [][]byte, sizes []int, offset int) (n int, err error) 
 			continue
 		}
 		if sentAt == 0 {
-			sentAt = microseconds(time.Now())
+			sentAt = q.still.stamp(time.Now())
 		}
 		size, more := q.put(bufs[n][offset:], &q.cur.items[q.next], bits.TrailingZeros8(q.pending), sentAt)
 		if size > 0 {

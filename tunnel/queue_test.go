@@ -41,7 +41,7 @@ func pushPayload(q *queue, p *peer, seq replicate.Seq, slots uint8, payload []by
 
 func TestQueueMakesOneFrameForEachSlot(t *testing.T) {
 	var pool batchPool
-	q := newQueue(&pool, 0b0110, 1280, time.Hour)
+	q := newQueue(&pool, new(standstill), 0b0110, 1280, time.Hour)
 	p := testPeer(9, 0, 1, 2)
 	p.epoch = 77
 	pushPayload(q, p, 5, 0b0111, []byte("payload"), time.Now())
@@ -62,7 +62,7 @@ func TestQueueMakesOneFrameForEachSlot(t *testing.T) {
 
 func TestQueueDropsTheOldestWhenFull(t *testing.T) {
 	var pool batchPool
-	q := newQueue(&pool, 1, 1280, time.Hour)
+	q := newQueue(&pool, new(standstill), 1, 1280, time.Hour)
 	p := testPeer(9, 0)
 	const extra = 100
 	for i := range queuePackets + extra {
@@ -90,7 +90,7 @@ func TestQueueDropsTheOldestWhenFull(t *testing.T) {
 // waits for others.
 func TestQueueCountsPacketsNotCopies(t *testing.T) {
 	var pool batchPool
-	q := newQueue(&pool, 1, 1280, time.Hour)
+	q := newQueue(&pool, new(standstill), 1, 1280, time.Hour)
 	waiting := testPeer(9, 0)
 	pushPayload(q, waiting, 1, 1, []byte("unicast"), time.Now())
 	b := pool.get(100, time.Now())
@@ -107,7 +107,7 @@ func TestQueueCountsPacketsNotCopies(t *testing.T) {
 
 func TestQueueDropsTheStaleAndPrefersControl(t *testing.T) {
 	var pool batchPool
-	q := newQueue(&pool, 1, 1280, time.Second)
+	q := newQueue(&pool, new(standstill), 1, 1280, time.Second)
 	p := testPeer(9, 0)
 	pushPayload(q, p, 1, 1, []byte("stale"), time.Now().Add(-time.Minute))
 	pushPayload(q, p, 2, 1, []byte("fresh"), time.Now())
@@ -137,7 +137,7 @@ func TestQueueDropsTheStaleAndPrefersControl(t *testing.T) {
 
 func TestQueueDropsWhatIsTooLong(t *testing.T) {
 	var pool batchPool
-	q := newQueue(&pool, 1, 1280, time.Hour)
+	q := newQueue(&pool, new(standstill), 1, 1280, time.Hour)
 	p := testPeer(9, 0)
 	pushPayload(q, p, 1, 1, make([]byte, 1281), time.Now())
 	pushPayload(q, p, 2, 1, make([]byte, 1280), time.Now())
@@ -153,7 +153,7 @@ func TestQueueDropsWhatIsTooLong(t *testing.T) {
 
 func TestQueueCloseWakesItsReader(t *testing.T) {
 	var pool batchPool
-	q := newQueue(&pool, 1, 1280, time.Hour)
+	q := newQueue(&pool, new(standstill), 1, 1280, time.Hour)
 	done := make(chan error)
 	go func() {
 		bufs, sizes := fillBufs()
@@ -174,7 +174,7 @@ func TestQueuesAgainstAList(t *testing.T) {
 	all, allSizes := fillBufs()
 	rapid.Check(t, func(t *rapid.T) {
 		var pool batchPool
-		queues := []*queue{newQueue(&pool, 0b001, 1280, time.Hour), newQueue(&pool, 0b110, 1280, time.Hour)}
+		queues := []*queue{newQueue(&pool, new(standstill), 0b001, 1280, time.Hour), newQueue(&pool, new(standstill), 0b110, 1280, time.Hour)}
 		peers := []*peer{testPeer(7, 0, 1, 2), testPeer(8, 0, 1)}
 		whole := map[replicate.Address]*replicate.Reassembler{}
 		for _, p := range peers {
@@ -320,7 +320,7 @@ func TestOnCarrier(t *testing.T) {
 // The way out must not allocate per packet once its batches are there.
 func TestQueueAllocatesNothingPerPacket(t *testing.T) {
 	var pool batchPool
-	q := newQueue(&pool, 1, 1280, time.Hour)
+	q := newQueue(&pool, new(standstill), 1, 1280, time.Hour)
 	p := testPeer(9, 0)
 	bufs, sizes := fillBufs()
 	payload := make([]byte, 1000)

@@ -10,7 +10,8 @@ import (
 // standstill notices that this program or machine stood still: SIGSTOP, a suspend,
 // a busy machine that did not run us. What waited meanwhile in sockets, in the TUN
 // device's queue and inside here is stale, and those who read or send it ask
-// before they go on. A heart beats every beatInterval; a gap in it is a
+// before they go on. (What was just entering the kernel by a carrier when all stopped
+// leaves nevertheless; the other end tells it by its stamp.) A heart beats every beatInterval; a gap in it is a
 // standstill. CLOCK_MONOTONIC, which now's distances go by, does not run during a
 // suspend: there the gap is in how far CLOCK_BOOTTIME is ahead of it. stale may be
 // called by any goroutine, tick by one.
@@ -60,6 +61,9 @@ func newStandstill(deadline time.Duration, now time.Time, asleep func() time.Dur
 // setDeadline says how old a packet may be.
 func (s *standstill) setDeadline(d time.Duration) { s.limit.Store(int64(max(d, leastStandstill))) }
 
+// longest is how long something may wait: a longer gap is a standstill.
+func (s *standstill) longest() time.Duration { return time.Duration(s.limit.Load()) }
+
 // stale reports whether what is read now may have waited in a standstill. A nil
 // standstill never was.
 func (s *standstill) stale(now time.Time) bool {
@@ -99,6 +103,12 @@ func (s *standstill) tickAt(at, wall int64) (w woken) {
 		w, s.pending = s.pending, woken{}
 	}
 	return w
+}
+
+// stamp is the clock of Tag.SentAt: microseconds of CLOCK_BOOTTIME, which nobody
+// sets and which runs during a suspend, counted from the start.
+func (s *standstill) stamp(now time.Time) uint32 {
+	return uint32((now.Sub(s.start) + time.Duration(s.slept.Load())).Microseconds())
 }
 
 // asleep returns for how long the machine was suspended since it booted.

@@ -201,6 +201,6 @@ type InCounters struct {
 	NotAllowed uint64 `json:"not_allowed"`
 	TUNErrors  uint64 `json:"tun_errors"` // writes of which the kernel did not take every packet
 	// Stale counts datagrams and frames that were dropped because this program or
-	// machine stood still while they waited.
+	// machine, or the peer's, stood still while they waited.
 	Stale uint64 `json:"stale"`
 }
