@@ -17,18 +17,18 @@ import (
 )
 
 type initCmd struct {
-	Robot   initRobotCmd   `cmd:"" help:"Write robot.toml and node.key; print the [[robot]] for every gateway.toml."`
-	Gateway initGatewayCmd `cmd:"" help:"Write gateway.toml and node.key; print the [[gateway]] for every robot.toml."`
+	Robot   initRobotCmd   `cmd:"" help:"Write robot.toml and a key beside it; print the [[robot]] for every gateway.toml."`
+	Gateway initGatewayCmd `cmd:"" help:"Write gateway.toml and a key beside it; print the [[gateway]] for every robot.toml."`
 }
 
 // initFlags are those that robots and gateways share.
 type initFlags struct {
-	Dir   fileName `default:"/etc/fogplr" placeholder:"DIR" help:"Where to put the files (${default})."`
-	Name  string   `placeholder:"NAME" help:"Name of this node (the host's name)."`
-	Force bool     `help:"Replace an existing configuration. An existing node.key is always kept."`
+	Name  string `placeholder:"NAME" help:"Name of this node (the host's name)."`
+	Force bool   `help:"Replace an existing configuration. An existing node.key is always kept."`
 }
 
 type initRobotCmd struct {
+	Config fileName `default:"/etc/fogplr/robot.toml" placeholder:"FILE" help:"The file to write (${default}); node.key goes beside it."`
 	initFlags
 	Address []string `default:"10.77.0.2/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
 	Carrier []string `placeholder:"INTERFACE" help:"An uplink, by its interface's name or a pattern; several times for several (all that lead to the internet, as they come and go)."`
@@ -36,6 +36,7 @@ type initRobotCmd struct {
 }
 
 type initGatewayCmd struct {
+	Config fileName `default:"/etc/fogplr/gateway.toml" placeholder:"FILE" help:"The file to write (${default}); node.key goes beside it."`
 	initFlags
 	Address    []string `default:"10.77.0.11/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
 	ListenPort port     `default:"51820" placeholder:"PORT" help:"UDP port for all robots (${default})."`
@@ -62,7 +63,7 @@ func (c initRobotCmd) Run(a *app) error {
 		}
 		f.Gateways = append(f.Gateways, block)
 	}
-	file := filepath.Join(string(c.Dir), "robot.toml")
+	file := string(c.Config)
 	_, err := config.ParseRobot(file, f.Render())
 	return c.write(a, file, f.Render(), err, "every gateway.toml", func(k keys.Private) string {
 		all := keys.CarrierPublicKeys(k)
@@ -72,7 +73,7 @@ func (c initRobotCmd) Run(a *app) error {
 
 func (c initGatewayCmd) Run(a *app) error {
 	f := config.GatewayFile{Name: c.name(), Addresses: c.Address, PrivateKeyFile: keyFile, ListenPort: uint16(c.ListenPort)}
-	file := filepath.Join(string(c.Dir), "gateway.toml")
+	file := string(c.Config)
 	endpoint, note, err := c.endpoint(a)
 	if err != nil {
 		return err
@@ -150,13 +151,17 @@ func plain(prefixes []string) []string {
 // other side. The problem is what reading text gave: blanks may stay, anything
 // else is the caller's mistake and nothing is written.
 func (c initFlags) write(a *app, file, text string, problem error, whither string, block func(keys.Private) string) error {
-	out := written{Config: file, Key: filepath.Join(string(c.Dir), keyFile), Blanks: []config.Problem{}}
+	folder := filepath.Dir(file)
+	out := written{Config: file, Key: filepath.Join(folder, keyFile), Blanks: []config.Problem{}}
+	if filepath.Clean(file) == out.Key {
+		return usageError{fmt.Errorf("--config is %s, which is where the key goes: give the configuration another name", file)}
+	}
 	blanks, err := sift(problem)
 	if err != nil {
 		return err
 	}
 	out.Blanks = append(out.Blanks, blanks...)
-	if err := os.MkdirAll(string(c.Dir), 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder for the configuration: %w", err)
 	}
 	if _, err := os.Lstat(file); err == nil && !c.Force {
