@@ -182,6 +182,13 @@ func replug(name string, change func(i *routing.Interface)) func(m map[string]*r
 	}
 }
 
+// tap makes an interface without hardware, and with a random MAC, again.
+func tap(index, mac int) func(m map[string]*routing.Interface) {
+	return func(m map[string]*routing.Interface) {
+		m["tap0"] = &routing.Interface{Index: index, Name: "tap0", Kind: "ethernet", MAC: fmt.Sprintf("02:00:00:00:00:%02x", mac), Leads: true}
+	}
+}
+
 func edit(name string, change func(i *routing.Interface)) func(m map[string]*routing.Interface) {
 	return func(m map[string]*routing.Interface) { change(m[name]) }
 }
@@ -210,6 +217,19 @@ func TestChanges(t *testing.T) {
 			{nil, "", found, ""}, {remove("usb0"), "", "0=eth0 1=wlan0 2=(usb0) 3=usb1", ""}, {remove("usb1"), "", "0=eth0 1=wlan0 2=(usb0) 3=(usb1)", ""},
 			{replug("usb1", func(i *routing.Interface) { i.Name = "usb0" }), "", "0=eth0 1=wlan0 2=(usb0) 3=usb0", ""},
 			{replug("usb0", func(i *routing.Interface) { i.Name = "usb1" }), "", "0=eth0 1=wlan0 2=usb1 3=usb0", ""},
+		},
+		"made again and again, each time with another random MAC": {
+			{tap(20, 1), "", found + " 4=tap0", ""}, {tap(21, 2), "", found + " 4=tap0", ""},
+			{remove("tap0"), "", found + " 4=(tap0)", ""}, {tap(22, 3), "", found + " 4=tap0", ""},
+			{rename("tap0", "tap1"), "", found + " 4=tap1", ""}, {remove("tap0"), "", found + " 4=(tap1)", ""},
+			{tap(23, 4), "", found + " 4=(tap1) 5=tap0", ""}, // nothing tells it from another one
+		},
+		"the name goes to another device": {
+			{nil, "", found, ""}, {remove("wlan0"), "", "0=eth0 1=(wlan0) 2=usb0 3=usb1", ""},
+			{replug("wlan0", func(i *routing.Interface) { i.MAC, i.Bus = "0c:00:00:00:00:44", "pci0000:00/0000:02:00.1" }), "", "0=eth0 1=(wlan0) 2=usb0 3=usb1 4=wlan0", ""},
+			{edit("wlan0", func(i *routing.Interface) {
+				i.MAC, i.Bus, i.Index = "0c:00:00:00:00:04", "pci0000:00/0000:02:00.0", 204
+			}), "", "0=eth0 1=wlan0 2=usb0 3=usb1 4=(wlan0)", ""},
 		},
 		"excluded later": {{nil, "", found, ""}, {edit("eth0", func(i *routing.Interface) { i.Excluded = "a member of br0" }), "", "1=wlan0 2=usb0 3=usb1", ""}},
 		"allowed by an address that goes": {
@@ -268,6 +288,21 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%s, step %d: got %s, want %s; said %q, want %q", name, n, summary(got), s.want, said, s.say)
 			}
 		}
+	}
+}
+
+// A carrier whose name another one has by now is not told as if it were that one.
+func TestNameOfAnother(t *testing.T) {
+	chooser, m, cfg := New(new(slots.Book)), machine(), robot(t, "")
+	chooser.Choose(cfg, all(m))
+	delete(m, "wlan0")
+	problem := func() string { return chooser.Choose(cfg, all(m)).Carriers[1].Problem }
+	if got, want := problem(), "The interface wlan0 has vanished. It is used as soon as it is back, under any name."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m["eth1"].Name = "wlan0" // not a carrier itself
+	if got, want := problem(), "The device that had slot 1 as wlan0 has gone, and another one has that name now."; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

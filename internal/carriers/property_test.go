@@ -19,7 +19,7 @@ type part struct {
 	name    string
 	mac     string // as it shows now
 	bus     string
-	pinned  bool // to its name: it has nothing else
+	pinned  bool // to its name: it has nothing else that lasts
 	fresh   bool // its MAC is made up at every plug
 	leads   bool
 	slot    int
@@ -34,14 +34,14 @@ func (p *part) plug(index int) {
 }
 
 // world has every way to be told apart: by MAC, by bus and shared MAC, by bus and
-// a MAC that changes, by name alone.
+// a MAC that changes, by name alone, by name since the MAC changes.
 func world() []*part {
 	const shared = "0c:5b:8f:27:9a:64"
 	w := []*part{
 		{name: "n00", mac: "0c:00:00:00:00:01"}, {name: "n01", mac: "0c:00:00:00:00:02", bus: "1-1"},
 		{name: "n02", mac: shared, bus: "1-2"}, {name: "n03", mac: shared, bus: "1-3"},
 		{name: "n04", fresh: true, bus: "1-4"}, {name: "n05", bus: "1-5"},
-		{name: "ppp0", pinned: true}, {name: "ppp1", pinned: true},
+		{name: "ppp0", pinned: true}, {name: "tap0", pinned: true, fresh: true},
 	}
 	for i, p := range w {
 		p.slot, p.leads = slots.None, true

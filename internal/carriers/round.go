@@ -191,6 +191,10 @@ func (r *round) carrier(k *candidate, slot int) Carrier {
 		c.Label, c.Cost, c.MonthlyCap, c.DNS = b.Label, b.Cost, b.MonthlyCap, b.DNS
 	}
 	switch {
+	case k.gone > 0 && slices.ContainsFunc(r.found, func(i routing.Interface) bool { return i.Name == c.Interface }):
+		c.Index = 0
+		c.Problem = fmt.Sprintf("The device that had slot %d as %s has gone, and another one has that name now. It is used as soon as it is back, "+
+			"under any name; if it is not to come back, it is forgotten when fogplr starts again.", slot, c.Interface)
 	case k.gone > 0:
 		c.Index = 0
 		c.Problem = fmt.Sprintf("The interface %s has vanished. It is used as soon as it is back, under any name.", c.Interface)

@@ -20,7 +20,7 @@ type Carrier struct {
 // How surely two descriptions mean one carrier.
 const (
 	stranger = iota
-	sameName // and one of them has nothing else
+	sameName // and one of them has nothing else, or both have nothing lasting
 	samePort // another MAC, which does not mean much
 	sameMAC  // in another port
 	sameDevice
@@ -55,7 +55,7 @@ func resemblance(a, b Carrier) int {
 		return sameMAC
 	case bus && !(fixedMAC(a.MAC) && fixedMAC(b.MAC)):
 		return samePort
-	case (a.bare() || b.bare()) && a.Interface == b.Interface:
+	case a.Interface == b.Interface && (a.bare() || b.bare() || a.virtual() && b.virtual()):
 		return sameName
 	}
 	return stranger
@@ -64,7 +64,7 @@ func resemblance(a, b Carrier) int {
 // id is what a carrier is best known by.
 func (c Carrier) id() string {
 	switch {
-	case !c.Named && c.MAC != "" && (c.Bus == "" || fixedMAC(c.MAC)):
+	case !c.Named && fixedMAC(c.MAC):
 		return "mac:" + c.MAC
 	case !c.Named && c.Bus != "":
 		return "bus:" + c.Bus
@@ -74,6 +74,10 @@ func (c Carrier) id() string {
 
 // bare says that a carrier has nothing but its name.
 func (c Carrier) bare() bool { return c.MAC == "" && c.Bus == "" }
+
+// virtual says that a carrier has no hardware and no MAC that lasts: when its
+// interface is made again, only the name stays.
+func (c Carrier) virtual() bool { return c.Bus == "" && !fixedMAC(c.MAC) }
 
 // fixedMAC says whether a MAC was given by a manufacturer, so that another one
 // means another device. Those that are made up, often anew every time, have the

@@ -97,6 +97,16 @@ func TestIdentity(t *testing.T) {
 		"swapped names, equal MACs":          {[]Want{device("usb0", "", port1), device("usb1", "", port2)}, []Want{device("usb0", "", port2), device("usb1", "", port1)}, []int{1, 0}},
 		"moved to another port":              {[]Want{device("usb0", fixedA, port1), device("usb1", fixedB, port2)}, []Want{device("usb0", fixedB, port1), device("usb1", fixedA, port2)}, []int{1, 0}},
 		"a MAC made up anew":                 {[]Want{device("usb0", madeUp, port1), device("usb1", fixedB, port2)}, []Want{device("usb0", fixedB, port2), device("usb1", anew, port1)}, []int{1, 0}},
+		"made again with another random MAC": {[]Want{device("wwan0", fixedB, ""), device("tap0", madeUp, "")}, []Want{device("tap0", anew, ""), device("wwan0", fixedB, "")}, []int{1, 0}},
+		"made again without a MAC":           {[]Want{device("tap0", madeUp, "")}, []Want{device("tap0", "", "")}, []int{0}},
+		"made again under another name":      {[]Want{device("tap0", madeUp, "")}, []Want{device("tap1", anew, "")}, []int{1}},
+		"swapped names, random MACs that stay": {[]Want{device("tap0", madeUp, ""), device("tap1", anew, "")},
+			[]Want{device("tap0", anew, ""), device("tap1", madeUp, "")}, []int{1, 0}},
+		"hardware where a random MAC was": {[]Want{device("usb0", madeUp, "")}, []Want{device("usb0", fixedA, port1)}, []int{1}},
+		"a random MAC where hardware was": {[]Want{device("usb0", fixedA, port1)}, []Want{device("usb0", madeUp, "")}, []int{1}},
+		"another port and random MAC":     {[]Want{device("usb0", madeUp, port1)}, []Want{device("usb0", anew, port2)}, []int{1}},
+		"made again while the old one is kept": {[]Want{device("tap0", madeUp, "")},
+			[]Want{device("tap0", anew, ""), {Carrier{false, "tap0", madeUp, ""}, 0, true}}, []int{0, None}},
 		"another device in the same port":    {[]Want{device("usb0", fixedA, port1)}, []Want{device("usb0", fixedB, port1)}, []int{1}},
 		"another device of the same name":    {[]Want{device("usb0", fixedA, "")}, []Want{device("usb0", fixedB, "")}, []int{1}},
 		"its twin came, so the MAC is blank": {[]Want{device("usb0", fixedA, port1)}, []Want{device("usb0", "", port2), device("usb1", "", port1)}, []int{1, 0}},
@@ -141,6 +151,13 @@ func TestIDs(t *testing.T) {
 		if got := first + " " + second; got != step.want {
 			t.Errorf("%v: got %s, want %s", step.wants, got, step.want)
 		}
+	}
+	// A random MAC is no name for life.
+	c, _ := load(t, t.TempDir())
+	c.Assign([]Want{device("tap0", "02:00:00:00:00:01", "")})
+	c.Assign([]Want{device("tap0", "02:00:00:00:00:02", "")})
+	if kept, id, _ := c.Carrier(0); id != "name:tap0" || kept.MAC != "02:00:00:00:00:02" {
+		t.Errorf("got %s, %+v", id, kept)
 	}
 	// A second one that would have the same: its MAC is no longer shared, but it
 	// has another's place by now.
