@@ -63,6 +63,9 @@ type CarrierStatus struct {
 	Label     string `json:"label,omitempty"`
 	Slot      int    `json:"slot"`
 	Usable    bool   `json:"usable"`
+	// Gone says that there is no interface for it now. Interface is the name that it
+	// had last, or should have, which may be another carrier's by now.
+	Gone bool `json:"gone"`
 	// Problem is empty when the carrier is usable.
 	Problem string       `json:"problem,omitempty"`
 	Socket  SocketStatus `json:"socket"`

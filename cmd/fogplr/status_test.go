@@ -38,7 +38,7 @@ func robotStatus() tunnel.Status {
 			{Interface: "wwan0", Slot: 0, Usable: true, Label: "operator A", OwnBytes: 4_567_890, OwnPerDay: 4_213_000,
 				Usage: &tunnel.UsageStatus{Month: "2026-11", Used: 1_234_567_890, Cap: 5_000_000_000}, Socket: tunnel.SocketStatus{TxBytes: 123456789, RxBytes: 999949, TxDropped: 3}},
 			{Interface: "wlan0", Slot: 1, Usable: true, Socket: tunnel.SocketStatus{TxBytes: 999, RxBytes: 1000, TxErrors: 1, LastError: "network is unreachable"}},
-			{Interface: "eth0", Slot: 2, Problem: "There is no interface eth0 now. It is used as soon as it appears."},
+			{Interface: "eth0", Slot: 2, Gone: true, Problem: "There is no interface eth0 now. It is used as soon as it appears."},
 		},
 		Peers: []tunnel.PeerStatus{
 			{
@@ -337,5 +337,36 @@ func TestOnlySocket(t *testing.T) {
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
+	}
+}
+
+// Two carriers that had one name are told apart by their slots, and the one that is
+// gone is not taken for the other.
+func TestCarriersOfOneName(t *testing.T) {
+	s := robotStatus()
+	s.Carriers = []tunnel.CarrierStatus{
+		{Interface: "usb0", Slot: 0, Gone: true, Problem: "It has gone."},
+		{Interface: "usb0", Slot: 1, Usable: true, Socket: tunnel.SocketStatus{LastError: "no buffer space"}},
+		{Interface: "wlan0", Slot: 2, Usable: true},
+	}
+	s.Peers = []tunnel.PeerStatus{{Name: "west", Paths: []tunnel.PathStatus{
+		{Carrier: "usb0", Slot: 0, LossIn: -1, LossOut: -1, LastProof: -1, Stage: "no route", Hint: "Look at the first."},
+		{Carrier: "usb0", Slot: 1, LossIn: -1, LossOut: -1, LastProof: -1, Stage: "no reply", Hint: "Look at the second."},
+		{Carrier: "wlan0", Slot: 2, LossIn: -1, LossOut: -1, LastProof: -1, Stage: "lossy", Hint: "Look at the third."},
+	}}}
+	var b bytes.Buffer
+	statusText(&b, &s)
+	words := strings.Join(strings.Fields(b.String()), " ")
+	for _, want := range []string{
+		"usb0 0 0 B 0 B 0 0 0 gone", "usb0 1 0 B 0 B 0 0 0 usable", "usb0 (slot 0): It has gone.", "usb0 (slot 1): last error: no buffer space",
+		"usb0 0 west down: carrier gone - - -", "usb0 1 west down: no reply - - -", "usb0 (slot 1) to west: Look at the second.", "wlan0 to west: Look at the third.",
+		"usb0 (slot 0) - 0 B -", "usb0 (slot 1) - 0 B -", "wlan0 - 0 B -", "usb0 0 west 0 0 0 0 - -", "usb0 1 west 0 0 0 0 - -",
+	} {
+		if !strings.Contains(words, want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(words, "the first") {
+		t.Errorf("a hint about a carrier that is gone:\n%s", b.String())
 	}
 }

@@ -15,6 +15,7 @@ func dataTable(w io.Writer, carriers []tunnel.CarrierStatus) {
 	if metered {
 		head = append(head, "USED", "CAP", "MONTH")
 	}
+	names := carrierNames(carriers)
 	t := newTable([]int{0, 1}, head...)
 	for i := range carriers {
 		c := &carriers[i]
@@ -22,7 +23,7 @@ func dataTable(w io.Writer, carriers []tunnel.CarrierStatus) {
 		if c.OwnPerDay > 0 {
 			perDay = size(c.OwnPerDay)
 		}
-		cells := []string{printable(c.Interface), dash(c.Label), size(c.OwnBytes), perDay}
+		cells := []string{names[c.Slot], dash(c.Label), size(c.OwnBytes), perDay}
 		switch {
 		case c.Usage != nil:
 			cells = append(cells, size(c.Usage.Used), size(c.Usage.Cap), printable(c.Usage.Month))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -86,6 +87,8 @@ func carrierTable(w io.Writer, carriers []tunnel.CarrierStatus) {
 		c := &carriers[i]
 		state := "usable"
 		switch {
+		case c.Gone:
+			state = "gone"
 		case !c.Usable:
 			state = "unusable"
 		case c.Captive:
@@ -95,24 +98,47 @@ func carrierTable(w io.Writer, carriers []tunnel.CarrierStatus) {
 		t.row(slices.Concat(cells[:1], []string{fmt.Sprint(c.Slot)}, cells[1:], []string{state})...)
 	}
 	t.write(w)
+	names := carrierNames(carriers)
 	for i := range carriers {
 		c := &carriers[i]
 		if c.Problem != "" {
-			paragraph(w, fmt.Sprintf("%s: %s", printable(c.Interface), printable(c.Problem)))
+			paragraph(w, fmt.Sprintf("%s: %s", names[c.Slot], printable(c.Problem)))
 		} else {
-			lastError(w, c.Interface, &c.Socket)
+			lastError(w, names[c.Slot], &c.Socket)
 		}
 	}
 }
 
+// carrierNames returns what to call carriers in sentences, by slot: by their
+// interface, with the slot where several had the same.
+func carrierNames(carriers []tunnel.CarrierStatus) map[int]string {
+	same, names := map[string]int{}, map[int]string{}
+	for _, c := range carriers {
+		same[c.Interface]++
+	}
+	for _, c := range carriers {
+		names[c.Slot] = printable(c.Interface)
+		if same[c.Interface] > 1 {
+			names[c.Slot] += fmt.Sprintf(" (slot %d)", c.Slot)
+		}
+	}
+	return names
+}
+
 // pathTables prints how every path is, and what passed it.
 func pathTables(w io.Writer, s *tunnel.Status) {
-	other := "GATEWAY"
+	// A gateway knows the robots' carriers by their slots alone.
+	from, other, names := []string{"CARRIER", "SLOT"}, "GATEWAY", []int{0, 2}
 	if s.Role == "gateway" {
-		other = "ROBOT"
+		from, other, names = from[:1], "ROBOT", []int{0, 1}
 	}
-	states := newTable([]int{0, 1}, "CARRIER", other, "STATE", "RTT", "LOSS_IN", "LOSS_OUT")
-	traffic := newTable([]int{0, 1, 7}, "CARRIER", other, "SENT", "RECEIVED", "DROPPED", "LATENT", "LARGEST", "ENDPOINT")
+	states := newTable(names, slices.Concat(from, []string{other, "STATE", "RTT", "LOSS_IN", "LOSS_OUT"})...)
+	endpoint := len(from) + 6
+	traffic := newTable(append(names, endpoint), slices.Concat(from, []string{other, "SENT", "RECV", "DROP", "LATENT", "LARGEST", "ENDPOINT"})...)
+	gone := map[int]bool{}
+	for _, c := range s.Carriers {
+		gone[c.Slot] = c.Gone
+	}
 	hidden := 0
 	for _, peer := range s.Peers {
 		for i := range peer.Paths {
@@ -121,10 +147,14 @@ func pathTables(w io.Writer, s *tunnel.Status) {
 				hidden++
 				continue
 			}
-			carrier, name := printable(p.Carrier), printable(peer.Name)
-			states.row(carrier, name, pathState(p), milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut))
-			traffic.row(carrier, name, count(p.TxFrames), count(p.RxFrames), count(p.TxDropped), count(p.LatentErrors),
-				known(p.LargestPacket), dash(p.Endpoint))
+			way := append([]string{printable(p.Carrier), fmt.Sprint(p.Slot)}[:len(from)], printable(peer.Name))
+			state := pathState(p)
+			if gone[p.Slot] && !p.Up {
+				state = "down: carrier gone"
+			}
+			states.row(append(way, state, milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut))...)
+			traffic.row(append(way, count(p.TxFrames), count(p.RxFrames), count(p.TxDropped), count(p.LatentErrors),
+				known(p.LargestPacket), dash(p.Endpoint))...)
 		}
 	}
 	states.write(w)
@@ -161,9 +191,9 @@ func sizeHint(p *tunnel.PathStatus) string {
 // hints returns every different hint once, with the paths that it is about. What
 // is wrong with a carrier has been said of the carrier.
 func hints(s *tunnel.Status) []string {
-	unusable := map[string]bool{}
+	unusable, names := map[int]bool{}, carrierNames(s.Carriers)
 	for _, c := range s.Carriers {
-		unusable[c.Interface] = c.Problem != ""
+		unusable[c.Slot] = c.Problem != ""
 	}
 	var texts []string
 	paths := map[string][]string{}
@@ -171,13 +201,13 @@ func hints(s *tunnel.Status) []string {
 		for i := range peer.Paths {
 			p := &peer.Paths[i]
 			for _, hint := range []string{p.Hint, sizeHint(p)} {
-				if hint == "" || unusable[p.Carrier] {
+				if hint == "" || unusable[p.Slot] {
 					continue
 				}
 				if paths[hint] == nil {
 					texts = append(texts, hint)
 				}
-				paths[hint] = append(paths[hint], p.Carrier+" to "+peer.Name)
+				paths[hint] = append(paths[hint], cmp.Or(names[p.Slot], p.Carrier)+" to "+peer.Name)
 			}
 		}
 	}

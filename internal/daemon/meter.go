@@ -152,6 +152,7 @@ func (d *robot) decorate(s *tunnel.Status) {
 	defer d.mu.Unlock()
 	for i := range s.Carriers {
 		c := &s.Carriers[i]
+		c.Gone = d.gone(c.Slot)
 		if m, ok := d.used[c.Slot]; ok {
 			moved := d.tunnel.Moved(c.Slot)
 			c.Usage = &tunnel.UsageStatus{Month: m.state.Month, Used: m.state.Used + max(moved, m.at) - m.at, Cap: m.state.Cap}

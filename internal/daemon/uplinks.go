@@ -46,10 +46,16 @@ func (d *robot) keep() (again time.Duration, err error) {
 	return again, errors.Join(changed, tun, err)
 }
 
+// gone says whether there is no interface for a carrier now.
+func (d *robot) gone(slot int) bool {
+	i := d.chosenFor(slot)
+	return i >= 0 && d.chosen[i].Index == 0
+}
+
 // missing says that there is no interface for a carrier, if that is so.
 func (d *robot) missing(slot int) string {
-	if i := d.chosenFor(slot); i >= 0 && d.chosen[i].Index == 0 {
-		return d.chosen[i].Problem
+	if d.gone(slot) {
+		return d.chosen[d.chosenFor(slot)].Problem
 	}
 	return ""
 }

@@ -70,3 +70,12 @@ func TestAskKeepsCarriersThatAreDown(t *testing.T) {
 		}
 	}
 }
+
+func TestGone(t *testing.T) {
+	d := &robot{chosen: []carriers.Carrier{{Slot: 1, Interface: "usb0", Problem: "It has gone."}, {Slot: 3, Interface: "usb0", Index: 7}}}
+	for slot, want := range map[int]bool{0: false, 1: true, 3: false} { // 0: on its way out of the configuration
+		if got, problem := d.gone(slot), d.missing(slot); got != want || (problem != "") != want {
+			t.Errorf("slot %d: gone %v, %q", slot, got, problem)
+		}
+	}
+}
