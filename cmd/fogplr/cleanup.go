@@ -12,9 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/internal/shell"
 	"github.com/fogplr/fogplr/routing"
 )
 
@@ -32,55 +35,128 @@ func (c cleanupCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if places, err = c.unused(places, a.stderr); err != nil {
-		return err
-	}
-	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	total := routing.Report{Changes: []string{}}
 	var errs []error
-	for _, p := range places {
-		r, err := routing.Cleanup(filepath.Dir(p.socket), p.iface, c.All, log)
+	note := func(r routing.Report, err error) {
 		total.Changes = append(total.Changes, r.Changes...)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cannot clean up: %w", err))
 		}
 	}
-	err = a.print(total, func(w io.Writer) {
-		for _, line := range total.Changes {
-			fmt.Fprintln(w, line)
-		}
-	})
+	note(removeSockets(places)) // of which no daemon that runs needs any
+	left, busy, err := c.unused(places, a.stderr)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	if busy != nil && len(left) > 0 {
+		fmt.Fprintf(a.stderr, "fogplr: not everything is cleaned up: %v\n", busy)
+	} else if busy != nil {
+		errs = append(errs, busy)
+	}
+	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if len(left) > 0 {
+		note(removeTunnelSockets(wireGuardDir))
+	}
+	for _, p := range left {
+		note(routing.Cleanup(filepath.Dir(p.socket), p.iface, c.All, log))
+	}
+	if len(total.Changes) > 0 || len(errs) == 0 {
+		err = a.print(total, func(w io.Writer) { cleanedText(w, total.Changes, busy != nil) })
+	}
+	if err := errors.Join(errs...); errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+		return fmt.Errorf("cannot clean up as this user: use `sudo fogplr cleanup`, with the same flags (%s)", firstLine(err))
+	}
 	return errors.Join(append(errs, err)...)
 }
 
-// unused leaves out the places of daemons that run, and tells of them. It is an
-// error if nothing is left, because then somebody wants to clean up behind a
-// daemon's back.
-func (c cleanupCmd) unused(places []place, stderr io.Writer) (left []place, err error) {
-	if c.Force {
-		return places, nil
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.TrimPrefix(line, "cannot clean up: ")
+}
+
+// cleanedText prints what was removed or put back, for people.
+func cleanedText(w io.Writer, changes []string, spared bool) {
+	switch {
+	case len(changes) == 0 && spared:
+		fmt.Fprintln(w, "There was nothing else to clean up.")
+		return
+	case len(changes) == 0:
+		fmt.Fprintln(w, "There was nothing to clean up.")
+		return
 	}
-	var busy error
+	fmt.Fprintln(w, "Cleaned up, as these commands would:")
+	for _, line := range changes {
+		fmt.Fprintln(w, " ", printable(line))
+	}
+}
+
+// removeSockets removes the control sockets of places on which nobody listens.
+func removeSockets(places []place) (r routing.Report, err error) {
+	var errs []error
 	for _, p := range places {
+		removed, err := control.Sweep(p.socket)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the socket %s: %w", p.socket, err))
+		} else if removed {
+			r.Changes = append(r.Changes, "rm "+shell.Quote(p.socket))
+		}
+	}
+	return r, errors.Join(errs...)
+}
+
+// removeTunnelSockets removes the sockets of fogplr's tunnels in dir on which
+// nobody listens. They have no lock, so it looks twice.
+func removeTunnelSockets(dir string) (r routing.Report, err error) {
+	abandoned := func(path string) bool {
+		yes, _ := control.Abandoned(path) // what this user may not open is another's
+		return yes
+	}
+	all, _ := filepath.Glob(filepath.Join(dir, "fogplr-*.sock")) // the pattern is right
+	all = slices.DeleteFunc(all, func(path string) bool { return !abandoned(path) })
+	if len(all) > 0 {
+		time.Sleep(socketSettles)
+	}
+	var errs []error
+	for _, path := range all {
+		if !abandoned(path) {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.Changes = append(r.Changes, "rm "+shell.Quote(path))
+	}
+	return r, errors.Join(errs...)
+}
+
+// socketSettles is many times what passes between making a socket and listening
+// on it, two system calls in a row: until then it refuses, too.
+const socketSettles = 100 * time.Millisecond
+
+// unused leaves out the places of daemons that run; busy says which need what.
+func (c cleanupCmd) unused(places []place, stderr io.Writer) (left []place, busy, err error) {
+	for _, p := range places {
+		runs := control.Running(p.socket)
+		if c.Force {
+			if left = append(left, p); runs {
+				fmt.Fprintf(stderr, "fogplr: the daemon at %s is running, so its control socket stays\n", p.socket)
+			}
+			continue
+		}
 		used, err := routing.InUse(p.iface)
 		switch {
-		case control.Running(p.socket):
+		case runs:
 			busy = fmt.Errorf("the daemon at %s is running and needs what cleanup would remove: stop it first, or use --force", p.socket)
 		case err != nil:
-			return nil, fmt.Errorf("cannot clean up: %w", err)
+			return nil, nil, fmt.Errorf("cannot clean up: %w", err)
 		case used:
 			busy = cmp.Or(busy, fmt.Errorf("a program has %s open, most likely a fogplr daemon, and needs what cleanup would remove: stop it first, or use --force", p.iface))
 		default:
 			left = append(left, p)
 		}
 	}
-	switch {
-	case len(left) == 0:
-		return nil, busy
-	case busy != nil:
-		fmt.Fprintf(stderr, "fogplr: not everything is cleaned up: %v\n", busy)
-	}
-	return left, nil
+	return left, busy, nil
 }
 
 // find returns the places to clean. A default configuration that is wrong or

