@@ -22,7 +22,7 @@ const module = "github.com/fogplr/fogplr"
 func level(pkg string) (int, bool) {
 	top, _, _ := strings.Cut(pkg, "/")
 	switch {
-	case pkg == "replicate", pkg == "path":
+	case pkg == "replicate", pkg == "path", pkg == "rtps":
 		return 0, true
 	case pkg == "routing", pkg == "hello", pkg == "resolve":
 		return 1, true
@@ -128,6 +128,7 @@ func TestVerdict(t *testing.T) {
 		{"replicate", module + "/path", false},
 		{"path", module + "/replicate", false},
 		{"path", module + "/internal/keys", false},
+		{"rtps", module + "/replicate", false},
 		{"routing", module + "/replicate", true},
 		{"routing", module + "/tunnel", false},
 		{"hello", module + "/routing", false},
@@ -135,6 +136,7 @@ func TestVerdict(t *testing.T) {
 		{"routing", "github.com/vishvananda/netlink/nl", true},
 		{"resolve", module + "/routing", false},
 		{"tunnel", module + "/path", true},
+		{"tunnel", module + "/rtps", true},
 		{"tunnel", module + "/routing", true},
 		{"tunnel", module + "/internal/config", false},
 		{"tunnel", "github.com/vishvananda/netlink", false},

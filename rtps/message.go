@@ -1,0 +1,140 @@
+package rtps
+
+// A Message is read from the front: Read takes the header, each Next one
+// submessage. Its fields are the state of the standard's receiver (8.3.4),
+// which INFO_SRC, INFO_DST and INFO_TS change on the way: they hold for the
+// submessage that Next returned last.
+//
+// A Message may be used again for the next datagram. It is for one goroutine.
+type Message struct {
+	Version     Version // of the protocol
+	Vendor      Vendor
+	Source      Prefix // the participant that wrote what follows
+	Destination Prefix // whom it is for; zero: everyone
+	Timestamp   Time   // of the source; TimeInvalid if it gave none
+
+	// Checksum says that a HEADER_EXTENSION (RTPS 2.5) with a checksum over all of
+	// the message came first: no octet may be changed.
+	Checksum bool
+
+	// Secured says that a submessage of DDS Security was met: what follows may be
+	// signed, so no octet may be changed, and part of it cannot be read.
+	Secured bool
+
+	octets []byte // of the message; the beginning, if it is a fragment
+	whole  int    // length of the message
+	next   int    // where the next submessage begins
+	left   int    // how many more may be read
+}
+
+// A Submessage is one part of a message. It borrows the message's octets.
+type Submessage struct {
+	Kind  Kind
+	Flags byte
+
+	// Start and End are where it begins, header included, and where the next one
+	// would, octets from the beginning of the message.
+	Start, End int
+
+	// Body is what follows its header of four octets. If Cut, End is beyond the
+	// octets that are here, and Body is the beginning alone.
+	Body []byte
+	Cut  bool
+}
+
+func (s *Submessage) order() order { return s.Flags&flagLittleEndian != 0 }
+
+// Read begins to read the message b. If b is the beginning alone of a message,
+// from the first fragment of an IP packet, whole is the length of it all, octets;
+// otherwise it is len(b). False means that b is not a message of RTPS 2.
+func (m *Message) Read(b []byte, whole int) bool {
+	if len(b) < headerSize || whole < len(b) || whole > maxMessage ||
+		string(b[:4]) != magic || b[4] != 2 {
+		return false
+	}
+	*m = Message{
+		Version:   Version(b[4:6]),
+		Vendor:    Vendor(b[6:8]),
+		Source:    Prefix(b[8:20]),
+		Timestamp: TimeInvalid,
+		octets:    b,
+		whole:     whole,
+		next:      headerSize,
+		left:      maxSubmessages,
+	}
+	return true
+}
+
+// Next reads the next submessage into s, also one of an unknown kind or a
+// vendor's own. False means that there is none, or none that can be read; the
+// two differ in Unread.
+//
+// A submessage is read here only as far as walking on needs it. If Data,
+// Heartbeat or another method says that it is broken, a receiver ignores the
+// rest of the message (8.3.4.1, rule 6), and so should the caller.
+func (m *Message) Next(s *Submessage) bool {
+	header := m.next
+	if m.left == 0 || header+submessageHeader > len(m.octets) {
+		return false
+	}
+	b := m.octets[header:]
+	*s = Submessage{Kind: Kind(b[0]), Flags: b[1], Start: header}
+	body := header + submessageHeader
+	length := int(s.order().u16(b[2:]))
+	s.End = body + length
+	if length == 0 && s.Kind != KindPad && s.Kind != KindInfoTS { // 9.4.5.1.3
+		s.End = m.whole
+	}
+	if s.End > m.whole {
+		m.left = 0
+		return false
+	}
+	s.Cut = s.End > len(m.octets)
+	s.Body = m.octets[body:min(s.End, len(m.octets)):min(s.End, len(m.octets))]
+	if !m.interpret(s) {
+		m.left = 0
+		return false
+	}
+	m.next = s.End
+	m.left--
+	return true
+}
+
+// Unread is how many octets at the end Next could not read: they are not here,
+// or nonsense. It is 0 once all was read.
+func (m *Message) Unread() int { return m.whole - m.next }
+
+// interpret applies s to the receiver's state. False means that it is broken.
+func (m *Message) interpret(s *Submessage) bool {
+	need := 0
+	switch {
+	case s.Kind == KindInfoSrc:
+		need = 20 // 9.4.5.11: four unused, version, vendor, prefix
+	case s.Kind == KindInfoDst:
+		need = 12 // 9.4.5.9: prefix
+	case s.Kind == KindInfoTS && s.Flags&flagInvalidate == 0:
+		need = 8 // 9.4.5.12: time
+	}
+	if len(s.Body) < need {
+		return s.Cut // then nothing follows that the state would matter for
+	}
+	switch b := s.Body; {
+	case s.Kind == KindInfoSrc:
+		m.Version, m.Vendor, m.Source = Version(b[4:6]), Vendor(b[6:8]), Prefix(b[8:20])
+		m.Timestamp = TimeInvalid // 8.3.8.9.4
+	case s.Kind == KindInfoDst:
+		m.Destination = Prefix(b)
+	case s.Kind == KindInfoTS && s.Flags&flagInvalidate != 0:
+		m.Timestamp = TimeInvalid
+	case s.Kind == KindInfoTS:
+		m.Timestamp = Time(s.order().halves(b))
+	case s.Kind == KindHeaderExtension:
+		if s.Start != headerSize { // 8.3.7.3
+			return false
+		}
+		m.Checksum = s.Flags&flagsChecksum != 0
+	case s.Kind.security():
+		m.Secured = true
+	}
+	return true
+}
