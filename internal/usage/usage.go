@@ -127,9 +127,10 @@ func (b *Book) Count(carrier string, total, cap uint64, now Clock) State {
 	m.total = total
 	m.rate(cap, now)
 
-	kept := max(cap/reserve, min(m.Reserve, cap/mostReserve))
+	kept := m.kept(cap)
 	limit := cap - kept
-	s := State{Used: m.Bytes, Cap: cap, Month: m.Month, Spent: m.Bytes >= limit, Again: math.MaxUint64}
+	s := m.state(cap)
+	s.Again = math.MaxUint64
 	s.Most = total + cap - kept/2 - min(cap-kept/2, m.Bytes)
 	ahead := max(cap/lease, min(cap/leaseSmall, leaseBytes))
 	if s.Spent { // and its gateways know
@@ -140,6 +141,23 @@ func (b *Book) Count(carrier string, total, cap uint64, now Clock) State {
 		s.Again = total + min(again, limit) - m.Bytes
 	}
 	return s
+}
+
+// Look returns what a carrier has used of cap (bytes, not 0) by the file alone, and
+// counts nothing: what the first Count of a run would find. Again and Most are 0.
+func (b *Book) Look(carrier string, cap uint64, now Clock) State {
+	m := &meter{entry: b.recall(carrier)}
+	m.turn(now)
+	return m.state(cap)
+}
+
+func (m *meter) state(cap uint64) State {
+	return State{Used: m.Bytes, Cap: cap, Month: m.Month, Spent: m.Bytes >= cap-m.kept(cap)}
+}
+
+// kept is what of a cap the carrier must not use, in bytes.
+func (m *meter) kept(cap uint64) uint64 {
+	return max(cap/reserve, min(m.Reserve, cap/mostReserve))
 }
 
 // lease has so many bytes more than were used written down, unless most of the

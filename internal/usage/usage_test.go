@@ -60,6 +60,36 @@ func TestACapHoldsForItsMonth(t *testing.T) {
 	}
 }
 
+// A look finds what the next run will find, and changes nothing.
+func TestLook(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir)
+	then := Clock{Wall: day("2026-11-29"), Sure: true}
+	for id, moved := range map[string]uint64{"low": gigabyte / 10, "high": gigabyte * 98 / 100, "spent": gigabyte} {
+		b.Count(id, 0, gigabyte, then)
+		b.Count(id, moved, gigabyte, Clock{Wall: then.Wall, Up: time.Hour, Sure: true})
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spent := 0
+	for _, now := range []Clock{then, {Wall: day("2026-12-01")}, {Wall: day("2026-12-01"), Sure: true}, {Wall: day("1970-01-01")}} {
+		for _, id := range []string{"low", "high", "spent", "new"} {
+			got, want := open(t, dir).Look(id, gigabyte, now), open(t, dir).Count(id, 77, gigabyte, now)
+			want.Again, want.Most = 0, 0
+			if got != want {
+				t.Errorf("%s, %v: %+v, want %+v", id, now.Wall, got, want)
+			}
+			if got.Spent {
+				spent++
+			}
+		}
+	}
+	if spent != 3 {
+		t.Errorf("spent %d times, want while the month is not over", spent)
+	}
+}
+
 // Whatever moves and whenever the daemon is killed or stopped, what the file says
 // is never less than what was moved, and not much more.
 func TestNoCrashForgets(t *testing.T) {
