@@ -16,13 +16,18 @@ func judgeCarriers(f *Facts) []Finding {
 		return nil
 	}
 	var out []Finding
-	usable := slices.ContainsFunc(f.Network.Carriers, func(c routing.CarrierFacts) bool { return c.Problem == "" })
+	resting := f.resting()
+	usable := slices.ContainsFunc(f.Network.Carriers, func(c routing.CarrierFacts) bool { return c.Problem == "" && resting[c.Interface] == "" })
 	for i := range f.Network.Carriers {
 		c := &f.Network.Carriers[i]
-		if c.Problem != "" {
-			out = append(out, unusable(c, usable, len(f.Network.Carriers)))
-		} else if c.Warning != "" {
+		switch {
+		case c.Problem != "":
+			out = append(out, unusable("carrier.unusable", c.Problem, usable, len(f.Network.Carriers)))
+		case c.Warning != "":
 			out = append(out, Finding{ID: "carrier.routes", Level: Warning, Text: c.Warning})
+		}
+		if rests := resting[c.Interface]; rests != "" {
+			out = append(out, unusable("carrier.resting", rests, usable, len(f.Network.Carriers)))
 		}
 		out = append(out, f.wayBack(c)...)
 		out = append(out, f.size(c)...)
@@ -56,13 +61,14 @@ func (f *Facts) chosen() []Finding {
 	return out
 }
 
-func unusable(c *routing.CarrierFacts, others bool, all int) Finding {
-	found := Finding{ID: "carrier.unusable", Level: Fails, Text: c.Problem + " There is no other carrier, so nothing can leave."}
+// unusable is about one of all carriers, when others can be used or not.
+func unusable(id, problem string, others bool, all int) Finding {
+	found := Finding{ID: id, Level: Fails, Text: problem + " There is no other carrier, so nothing can leave."}
 	switch {
 	case others:
-		found.Level, found.Text = Warning, c.Problem+" The other carriers work without it."
+		found.Level, found.Text = Warning, problem+" The other carriers work without it."
 	case all > 1:
-		found.Text = c.Problem + " No other carrier can be used either, so nothing can leave."
+		found.Text = problem + " No other carrier can be used either, so nothing can leave."
 	}
 	return found
 }

@@ -251,6 +251,9 @@ func TestDaemon(t *testing.T) {
 			f.Daemon.Status.Peers = down("Wait.", "wwan0")
 			f.Daemon.Status.Peers[0].Paths[0].Stage = "starting"
 		}, "", ""},
+		{"not running", "", before, func(f *Facts) { f.Daemon.Stopped = true }, "note daemon.stopped", "does not run, so nothing goes|systemctl start fogplr-"},
+		{"killed", "gateway", before, func(f *Facts) { f.Daemon.Stopped, f.Daemon.Killed = true, true }, "note daemon.stopped",
+			"/run/x.sock|was killed|journalctl -u fogplr-gateway|fogplr cleanup|systemctl start"},
 		{"forbidden", "", before, func(f *Facts) { f.Daemon.Forbidden = true }, "note daemon.forbidden", "group fogplr"},
 		{"stuck", "robot", before, func(f *Facts) { f.Daemon.Silent = "it has not answered" }, "fails daemon.silent", "it has not answered.|systemctl restart"},
 		{"another one", "", before, func(f *Facts) { f.overlay().Up = true }, "warning daemon.silent", "/run/x.sock"},

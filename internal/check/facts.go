@@ -23,6 +23,7 @@ type Facts struct {
 	// NetworkError is why there is no Network.
 	NetworkError error
 	Firewall     *firewall.Rules // nil: not seen
+	Caps         []Cap           // of metered carriers while no daemon tells
 	Names        []Name
 	Clock        Clock
 	Shell        Profile
@@ -138,6 +139,9 @@ type Holder struct {
 // Daemon is what the node's daemon says.
 type Daemon struct {
 	Status *tunnel.Status // nil: no answer
+	// Stopped says that nobody listens on the control socket, Killed that it is
+	// there nevertheless.
+	Stopped, Killed bool
 	// Forbidden says that this user may not ask, Silent why there is no answer
 	// although there should be one.
 	Forbidden bool

@@ -134,13 +134,18 @@ func TestGatherDaemon(t *testing.T) {
 	file := robotFile(t, t.TempDir())
 	h := quiet(t.TempDir())
 	for _, c := range []struct {
-		err               error
-		forbidden, silent bool
-	}{{control.ErrNotRunning, false, false}, {fmt.Errorf("x: %w", control.ErrForbidden), true, false}, {errors.New("stuck"), false, true}} {
+		err                        error
+		forbidden, silent, stopped bool
+	}{{control.ErrNotRunning, false, false, true}, {fmt.Errorf("x: %w", control.ErrForbidden), true, false, false}, {errors.New("stuck"), false, true, false}} {
 		h.Status = func(context.Context, string) (*tunnel.Status, error) { return nil, c.err }
-		if d := h.Gather(t.Context(), file, false).Daemon; d.Status != nil || d.Forbidden != c.forbidden || (d.Silent != "") != c.silent {
+		if d := h.Gather(t.Context(), file, false).Daemon; d.Status != nil || d.Forbidden != c.forbidden || (d.Silent != "") != c.silent || d.Stopped != c.stopped || d.Killed {
 			t.Errorf("%v: %+v", c.err, d)
 		}
+	}
+	h.Status = func(context.Context, string) (*tunnel.Status, error) { return nil, control.ErrNotRunning }
+	put(t, filepath.Dir(file), map[string]string{"robot.sock": ""}) // what it is the client has looked at
+	if d := h.Gather(t.Context(), file, false).Daemon; !d.Stopped || !d.Killed {
+		t.Errorf("after kill -9: %+v", d)
 	}
 	h.Status = func(_ context.Context, socket string) (*tunnel.Status, error) {
 		if filepath.Base(socket) != "robot.sock" {
@@ -150,6 +155,41 @@ func TestGatherDaemon(t *testing.T) {
 	}
 	if f := h.Gather(t.Context(), file, false); f.Daemon.Status == nil || !slices.Equal(f.Config.Carriers, []string{"new0"}) {
 		t.Errorf("carriers %q", f.Config.Carriers)
+	}
+}
+
+// What metered carriers have used is read under the identity that their slots
+// give them.
+func TestGatherCaps(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	file := robotFile(t, dir)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metered := strings.Replace(string(text), `interface = "wwan0"`, "interface = \"wwan0\"\nmonthly_cap = \"5GB\"", 1)
+	put(t, dir, map[string]string{"robot.toml": "state_dir = '/state'\n" + metered})
+	h := quiet(root)
+	h.Interfaces = func() ([]routing.Interface, error) {
+		return []routing.Interface{{Index: 2, Name: "wwan0", Kind: "wwan", Up: true, Leads: true}}, nil
+	}
+	h.Clock = func() (time.Time, bool, error) { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.Local), false, nil }
+	if f := h.Gather(t.Context(), file, false); len(f.Caps) != 1 || f.Caps[0].Carrier != "wwan0" || f.Caps[0].Used != 0 || f.Caps[0].Spent {
+		t.Errorf("without a book: %+v", f.Caps)
+	}
+	put(t, root, map[string]string{
+		"state/usage.json": `{"version": 1, "carriers": [{"carrier": "name:old0", "month": "2026-11", "bytes": 4999000000}]}`,
+		"state/slots.json": `{"version": 2, "slots": [{"slot": 3, "interface": "wwan0", "changes": 1, "id": "name:old0"}]}`,
+	})
+	f := h.Gather(t.Context(), file, false)
+	if len(f.Caps) != 1 || f.Caps[0].Used != 4_999_000_000 || !f.Caps[0].Spent || f.Caps[0].State.Cap != 5_000_000_000 {
+		t.Errorf("with a book: %+v", f.Caps)
+	}
+	h.Status = func(context.Context, string) (*tunnel.Status, error) {
+		return &tunnel.Status{Carriers: []tunnel.CarrierStatus{{Interface: "wwan0"}}}, nil
+	}
+	if f := h.Gather(t.Context(), file, false); len(f.Caps) != 0 {
+		t.Errorf("while the daemon tells: %+v", f.Caps)
 	}
 }
 

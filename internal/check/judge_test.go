@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fogplr/fogplr/internal/check/firewall"
+	"github.com/fogplr/fogplr/internal/usage"
 	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
 )
@@ -71,6 +72,40 @@ func TestCarriers(t *testing.T) {
 		{"another node's TUN", "robot", nil, func(f *Facts) {
 			f.Network.Links = append(f.Network.Links, routing.LinkFacts{Name: "plr1", Kind: "tun", Ours: true, Default: true})
 		}, "", ""},
+	})
+}
+
+// A carrier that rests because of its monthly cap is told, by the daemon while it
+// runs, else by its books.
+func TestCaps(t *testing.T) {
+	spent := func(names ...string) func(*Facts) {
+		return func(f *Facts) {
+			for _, c := range f.Network.Carriers {
+				used := Cap{c.Interface, usage.State{Used: 1_500_000_000, Cap: 5_000_000_000, Month: "2026-11"}}
+				if slices.Contains(names, c.Interface) {
+					used.Used, used.Spent = 4_960_000_000, true
+				}
+				f.Caps = append(f.Caps, used)
+			}
+		}
+	}
+	rests := func(f *Facts) {
+		f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "Its cap is used up, so wwan0 rests."}, {Interface: "wlan0", Usable: true}}
+	}
+	try(t, []row{
+		{"one is used up", "robot", before, spent("wwan0"), "warning carrier.resting",
+			"wwan0 has used 4.96 GB of its monthly cap of 5 GB|until 2026-11 is over|The other carriers work|raise monthly_cap in /etc/fogplr/robot.toml"},
+		{"none is used up", "robot", before, spent(), "", ""},
+		{"all are used up", "robot", before, spent("wwan0", "wlan0"), "fails carrier.resting, fails carrier.resting", "nothing can leave"},
+		{"used up and away", "robot", before, func(f *Facts) { spent("wwan0")(f); f.Network.Carriers[0].Problem = "wwan0 is down." },
+			"warning carrier.unusable", "wwan0 is down"},
+		{"used up, the other is away", "robot", before, func(f *Facts) { spent("wwan0")(f); f.Network.Carriers[1].Problem = "wlan0 is down." },
+			"fails carrier.resting, fails carrier.unusable", "wlan0 is down"},
+		{"the daemon says it", "robot", during, rests, "warning carrier.resting", "Its cap is used up, so wwan0 rests.|The other carriers work"},
+		{"the daemon says it, old books", "robot", during, func(f *Facts) { spent("wlan0")(f); rests(f) }, "warning carrier.resting", "wwan0 rests"},
+		{"the daemon does not say of which", "robot", during, func(f *Facts) {
+			f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "It is looked up."}}
+		}, "warning carrier.resting", "wwan0: It is looked up."},
 	})
 }
 

@@ -81,7 +81,7 @@ func gatewaysOf(r *config.Robot) []Gateway {
 }
 
 // choose says which interfaces are a robot's carriers: those that the daemon uses,
-// else those that a new robot would choose now.
+// else those that it would choose now, and what they have used of their caps.
 func (h Host) choose(f *Facts, robot *config.Robot) {
 	if s := f.Daemon.Status; s != nil && len(s.Carriers) > 0 {
 		for _, c := range s.Carriers {
@@ -96,7 +96,12 @@ func (h Host) choose(f *Facts, robot *config.Robot) {
 	if err != nil {
 		return // Look tells it
 	}
-	choice := carriers.New(new(slots.Book)).Choose(robot, found)
+	book, _, err := slots.Load(h.path(robot.StateDir))
+	if err != nil { // for this user, at least
+		book = new(slots.Book)
+	}
+	choice := carriers.New(book).Choose(robot, found)
+	h.caps(f, robot, choice.Carriers)
 	for _, c := range choice.Carriers {
 		f.Config.name(c.Interface)
 	}

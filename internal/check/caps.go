@@ -1,0 +1,78 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fogplr/fogplr/internal/carriers"
+	"github.com/fogplr/fogplr/internal/config"
+	"github.com/fogplr/fogplr/internal/usage"
+)
+
+// Cap is what a metered carrier has used of its monthly cap.
+type Cap struct {
+	Carrier string // its interface
+	usage.State
+}
+
+// caps looks up what metered carriers have used, for when no daemon tells.
+func (h Host) caps(f *Facts, robot *config.Robot, all []carriers.Carrier) {
+	book, err := usage.Open(h.path(robot.StateDir))
+	if err != nil {
+		return // this user may not know, or the daemon will warn
+	}
+	now, free, err := h.Clock()
+	if err != nil {
+		return
+	}
+	for _, c := range all {
+		if c.Metered() {
+			f.Caps = append(f.Caps, Cap{c.Interface, book.Look(c.ID, c.MonthlyCap, usage.Clock{Wall: now, Sure: !free})})
+		}
+	}
+}
+
+// resting says of each carrier that is not used, although its interface could be,
+// why that is.
+func (f *Facts) resting() map[string]string {
+	out := map[string]string{}
+	if s := f.Daemon.Status; s != nil {
+		for i := range s.Carriers {
+			c := &s.Carriers[i]
+			if c.Problem == "" || f.lacking(c.Interface) {
+				continue
+			}
+			out[c.Interface] = c.Problem
+			if !strings.Contains(c.Problem, c.Interface) {
+				out[c.Interface] = c.Interface + ": " + c.Problem
+			}
+		}
+		return out
+	}
+	for _, c := range f.Caps {
+		if c.Spent && !f.lacking(c.Carrier) {
+			out[c.Carrier] = fmt.Sprintf("%s has used %s of its monthly cap of %s, which leaves but a small reserve, so it rests until %s is over. "+
+				"To use it nevertheless, raise monthly_cap in %s.", c.Carrier, size(c.Used), size(c.State.Cap), c.Month, f.Config.File)
+		}
+	}
+	return out
+}
+
+// lacking says that an interface cannot be used as it is now, which is told
+// elsewhere.
+func (f *Facts) lacking(iface string) bool {
+	for i := range f.Network.Carriers {
+		if c := &f.Network.Carriers[i]; c.Interface == iface && c.Problem != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// size returns a number of bytes in the unit that people think of caps in.
+func size(n uint64) string {
+	if n >= 1e9 {
+		return fmt.Sprintf("%.3g GB", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%.3g MB", float64(n)/1e6)
+}
