@@ -275,9 +275,7 @@ func (b *base) hangups(ctx context.Context, reload func() error) error {
 			return nil
 		case <-hup:
 			notify(sd.SdNotifyReloading)
-			if err := reload(); err != nil {
-				b.opts.Log.Error("The configuration was read again, and not all of it is in use.", "err", err)
-			}
+			_ = reload() // which logs it
 			notify(sd.SdNotifyReady)
 		}
 	}

@@ -48,6 +48,7 @@ func Gateway(ctx context.Context, o Options) error {
 			}
 			return keys
 		},
+		changes: gatewayChanges, log: o.Log,
 		apply: func(c *config.Gateway) error {
 			err := g.Configure(tunnel.GatewayConfig{Robots: robotPeers(c)})
 			if err == nil {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -23,38 +24,66 @@ type live[C any] struct {
 	// apply takes over the rest; an error changes nothing.
 	apply func(*C) error
 
+	// changes returns what differs, for log.
+	changes func(old, fresh *C) []slog.Attr
+	log     *slog.Logger
+
 	mu      sync.Mutex
 	started *C
+	current *C           // nil: as started
 	key     keys.Private // at the start
 }
 
 // reload reads the configuration anew, takes over what can be while running, and
-// tells what is wrong or takes a restart.
+// tells what is wrong or takes a restart. It logs what it did.
 func (l *live[C]) reload() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	changes, late, err := l.takeOver()
+	if err != nil {
+		l.log.Warn("The configuration was read again, and is refused.", "reason", err)
+		return err
+	}
+	level, text := slog.LevelInfo, "The configuration was read again, and is in use."
+	if late != "" {
+		level, text = slog.LevelWarn, "The configuration was read again, and is in use but for what takes a restart."
+		changes = append(changes, slog.String("restart", late))
+		err = fmt.Errorf("the new configuration is in use but for %s, which takes a restart (systemctl restart fogplr-%s): programs on %s do not notice it",
+			late, l.role, l.node(l.started).Interface)
+	}
+	if len(changes) == 0 {
+		changes = append(changes, slog.String("changes", "none"))
+	}
+	l.log.LogAttrs(context.Background(), level, text, changes...)
+	return err
+}
+
+// takeOver takes over what can be while running. It returns what that changed, and
+// what takes a restart. An error changes nothing.
+func (l *live[C]) takeOver() (changes []slog.Attr, late string, err error) {
 	fresh, err := l.load(l.file)
 	var key keys.Private
 	if err == nil {
 		key, _, err = l.node(fresh).ReadKey()
 	}
 	if err != nil {
-		return fmt.Errorf("the daemon goes on with the configuration that it has, since the new one has mistakes:\n%w", err)
+		return nil, "", fmt.Errorf("the daemon goes on with the configuration that it has, since the new one has mistakes:\n%w", err)
 	}
 	if err := l.apply(fresh); err != nil {
-		return fmt.Errorf("the daemon goes on with the configuration that it has, since the new one cannot be used: %w", err)
+		return nil, "", fmt.Errorf("the daemon goes on with the configuration that it has, since the new one cannot be used: %w", err)
 	}
+	if l.current == nil {
+		l.current = l.started
+	}
+	changes = l.changes(l.current, fresh)
+	l.current = fresh
 	node := l.node(fresh)
 	l.level.Set(node.LogLevel)
-	late := append(restartKeys(l.node(l.started), node), l.more(l.started, fresh)...)
+	restart := append(restartKeys(l.node(l.started), node), l.more(l.started, fresh)...)
 	if key != l.key {
-		late = append(late, "the private key")
+		restart = append(restart, "the private key")
 	}
-	if len(late) > 0 {
-		return fmt.Errorf("the new configuration is in use but for %s, which takes a restart (systemctl restart fogplr-%s): programs on %s do not notice it",
-			strings.Join(late, " and "), l.role, l.node(l.started).Interface)
-	}
-	return nil
+	return changes, strings.Join(restart, " and "), nil
 }
 
 // restartKeys returns the keys of all nodes that have changed and that only a start

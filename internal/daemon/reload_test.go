@@ -24,17 +24,20 @@ func TestReload(t *testing.T) {
 		level   slog.Level
 		applied bool
 		says    []string // in the error, none for success
+		logs    string   // part of it
 	}{
-		"nothing":          {text: text, applied: true},
-		"a comment":        {text: "# about\n\n" + text, applied: true},
-		"the level":        {text: "log_level = 'debug'\n" + text, level: slog.LevelDebug, applied: true},
-		"the port":         {text: text + "listen_port = 4500\n", applied: true, says: []string{"in use but for the port", "systemctl restart fogplr-gateway", "plr0"}},
-		"level and MTU":    {text: "log_level = 'warn'\n" + text + "mtu = 1400\n", level: slog.LevelWarn, applied: true, says: []string{"mtu"}},
+		"nothing":   {text: text, applied: true, logs: `level=INFO msg="The configuration was read again, and is in use." changes=none`},
+		"a comment": {text: "# about\n\n" + text, applied: true, logs: "changes=none"},
+		"the level": {text: "log_level = 'debug'\n" + text, level: slog.LevelDebug, applied: true, logs: "is in use.\" log_level=DEBUG"},
+		"the port": {text: text + "listen_port = 4500\n", applied: true, says: []string{"in use but for the port", "systemctl restart fogplr-gateway", "plr0"},
+			logs: `level=WARN msg="The configuration was read again, and is in use but for what takes a restart." restart="the port"`},
+		"level and MTU":    {text: "log_level = 'warn'\n" + text + "mtu = 1400\n", level: slog.LevelWarn, applied: true, says: []string{"mtu"}, logs: "log_level=WARN restart=mtu"},
 		"name and address": {text: strings.NewReplacer("west", "east", "0.11", "0.12").Replace(text), applied: true, says: []string{"name and address"}},
 		"the key":          {text: text, key: true, applied: true, says: []string{"the private key"}},
-		"a mistake":        {text: text + "log_level = 'debug'\nmtu = 1\n", says: []string{"goes on", "gateway.toml:5"}},
+		"a mistake":        {text: text + "log_level = 'debug'\nmtu = 1\n", says: []string{"goes on", "gateway.toml:5"}, logs: "gateway.toml:5"},
 		"no key":           {text: strings.Replace(text, "node.key", "other.key", 1), says: []string{"goes on", "gateway.toml:3"}},
-		"refused":          {text: "log_level = 'debug'\n" + text, refuse: refuse, applied: true, says: []string{"goes on", "does not like it"}},
+		"refused": {text: "log_level = 'debug'\n" + text, refuse: refuse, applied: true, says: []string{"goes on", "does not like it"},
+			logs: `level=WARN msg="The configuration was read again, and is refused." reason="the daemon goes on with the configuration that it has, since the new one cannot be used: the tunnel does not like it"`},
 	} {
 		folder := t.TempDir()
 		write := func(name, text string) {
@@ -51,8 +54,10 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		var applied *config.Gateway
+		var log strings.Builder
 		l := &live[config.Gateway]{
 			file: file, role: "gateway", level: new(slog.LevelVar), started: started, key: key,
+			changes: gatewayChanges, log: slog.New(slog.NewTextHandler(&log, nil)),
 			load: config.LoadGateway, node: func(g *config.Gateway) *config.Node { return &g.Node },
 			more: func(old, fresh *config.Gateway) []string {
 				if !slices.Equal(old.ListenPorts, fresh.ListenPorts) {
@@ -69,6 +74,16 @@ func TestReload(t *testing.T) {
 		err = l.reload()
 		if (err != nil) != (len(c.says) > 0) || (applied != nil) != c.applied || l.level.Level() != c.level {
 			t.Errorf("%s: error %v, applied %v, level %v", name, err, applied != nil, l.level.Level())
+			continue
+		}
+		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), c.logs) {
+			t.Errorf("%s: logged %q, want %q", name, &log, c.logs)
+		}
+		if err == nil { // what has been taken over is no change any more
+			log.Reset()
+			if err := l.reload(); err != nil || !strings.Contains(log.String(), "changes=none") {
+				t.Errorf("%s, again: %v, logged %q", name, err, &log)
+			}
 			continue
 		}
 		for _, part := range c.says {

@@ -48,7 +48,7 @@ func Robot(ctx context.Context, o Options) error {
 		file: o.ConfigFile, role: "robot", level: o.Level, started: cfg, key: key,
 		load: config.LoadRobot, node: func(c *config.Robot) *config.Node { return &c.Node },
 		more:  func(_, _ *config.Robot) []string { return nil },
-		apply: d.apply,
+		apply: d.apply, changes: robotChanges, log: o.Log,
 	}
 	return b.run(ctx, d.tunnel, l.reload, func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
