@@ -110,18 +110,3 @@ func failing(s *tunnel.Status) []string {
 func unused(role string, p *tunnel.PathStatus) bool {
 	return role == "gateway" && !p.Up && p.LastProof < 0 && p.Stage == ""
 }
-
-type reloadCmd struct{ socketFlag }
-
-func (c reloadCmd) Run(a *app) error {
-	path, err := c.path()
-	if err != nil {
-		return err
-	}
-	if err := control.Reload(context.Background(), path); err != nil {
-		return err
-	}
-	return a.print(struct {
-		Reloaded bool `json:"reloaded"`
-	}{true}, func(w io.Writer) { fmt.Fprintln(w, "The new configuration is in use.") })
-}

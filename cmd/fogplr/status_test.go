@@ -228,12 +228,20 @@ func TestStatusCommand(t *testing.T) {
 
 func TestReloadCommand(t *testing.T) {
 	var answer error
-	socket := daemonAt(t, control.Handlers{Reload: func() error { return answer }})
+	var s tunnel.Status
+	socket := daemonAt(t, control.Handlers{Reload: func() error { return answer }, Status: func() tunnel.Status { return s }})
 	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use.\n" || errs != "" {
 		t.Errorf("reload: %d, %q, %q", code, out, errs)
 	}
 	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"reloaded": true`) {
 		t.Errorf("reload --json: %d, %q", code, out)
+	}
+	s.Warnings = []string{"This robot has no carrier."}
+	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use.\nwarning: This robot has no carrier.\n" || errs != "" {
+		t.Errorf("reload with a warning: %d, %q, %q", code, out, errs)
+	}
+	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"This robot has no carrier."`) {
+		t.Errorf("reload --json with a warning: %d, %q", code, out)
 	}
 	answer = errors.New("robot.toml:3: mtu: found 1") // the daemon's whole sentence
 	if code, out, errs := command("reload", "--socket", socket); code != 1 || out != "" || errs != "fogplr: robot.toml:3: mtu: found 1\n" {

@@ -22,9 +22,7 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	fill(w, []string{s.Role, printable(s.Name) + ":", state + ",", "up " + age(s.Uptime) + ",", "version " + printable(s.Version)}, " ")
 	fill(w, slices.Concat([]string{s.Interface}, s.Addresses, []string{fmt.Sprint("mtu ", s.MTU)}), "  ")
 	paragraph(w, overhead(s))
-	for _, warning := range s.Warnings {
-		paragraph(w, "warning: "+printable(warning))
-	}
+	warnings(w, s.Warnings)
 	if len(s.Carriers) > 0 {
 		fmt.Fprintln(w)
 		carrierTable(w, s.Carriers)
@@ -47,6 +45,12 @@ func statusText(w io.Writer, s *tunnel.Status) {
 		{"no_peer", s.Out.NoPeer}, {"no_path", s.Out.NoPath}, {"not_allowed", s.Out.NotAllowed}, {"stale", s.Out.Stale}})
 	counters(w, "in", []counter{{"frames", s.In.Frames}, {"malformed", s.In.Malformed}, {"bad_version", s.In.BadVersion},
 		{"not_allowed", s.In.NotAllowed}, {"tun_errors", s.In.TUNErrors}, {"stale", s.In.Stale}})
+}
+
+func warnings(w io.Writer, sentences []string) {
+	for _, s := range sentences {
+		paragraph(w, "warning: "+printable(s))
+	}
 }
 
 // overhead adds up what the largest packet becomes on a carrier.

@@ -40,6 +40,8 @@ type Choice struct {
 	// Missing has a plain sentence for each [[carrier]] of which no interface was
 	// seen in this run.
 	Missing []string
+	// None is a plain sentence when there are no carriers.
+	None string
 	// Notes are plain sentences on what is so now and hardly meant, or good to
 	// know.
 	Notes []string
@@ -106,5 +108,8 @@ func (c *Chooser) Choose(cfg *config.Robot, all []routing.Interface) Choice {
 	slices.SortFunc(c.known, func(a, b known) int { return a.slot - b.slot })
 	c.gone = r.gone
 	choice.Missing = r.missing(seen)
+	if len(choice.Carriers) == 0 {
+		choice.None = none(cfg)
+	}
 	return choice
 }

@@ -291,6 +291,35 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// Having no carrier is told, with what to do, and only then.
+func TestNone(t *testing.T) {
+	for name, c := range map[string]struct {
+		config string
+		remove []string
+		want   []string // parts, none when there are carriers
+	}{
+		"discovery":                {"", nil, nil},
+		"nothing is connected":     {"", []string{"eth0", "wlan0", "usb0", "usb1"}, []string{"This robot has no carrier, so it reaches no gateway: discovery found", "Connect an uplink", "After a change of robot.toml: `fogplr reload`."}},
+		"all are denied":           {"[discovery]\ndeny = ['name:*']", nil, []string{"discovery found", "`fogplr check`"}},
+		"nothing matches":          {"[[carrier]]\nkind = 'wwan'", nil, []string{"no interface matches a [[carrier]]", "`fogplr check`"}},
+		"a named one may yet come": {"[[carrier]]\ninterface = 'wwan0'", nil, nil},
+	} {
+		m := machine()
+		for _, n := range c.remove {
+			delete(m, n)
+		}
+		choice := New(new(slots.Book)).Choose(robot(t, c.config), all(m))
+		if (choice.None == "") != (len(c.want) == 0) {
+			t.Errorf("%s: %q", name, choice.None)
+		}
+		for _, part := range c.want {
+			if !strings.Contains(choice.None, part) {
+				t.Errorf("%s: %q does not say %q", name, choice.None, part)
+			}
+		}
+	}
+}
+
 // A carrier whose name another one has by now is not told as if it were that one.
 func TestNameOfAnother(t *testing.T) {
 	chooser, m, cfg := New(new(slots.Book)), machine(), robot(t, "")

@@ -223,6 +223,16 @@ func (r *round) missing(seen map[int]bool) []string {
 	return out
 }
 
+// none says what it means that there are no carriers, and what to do.
+func none(cfg *config.Robot) string {
+	why := "discovery found no interface that leads to the internet and that [discovery] lets it take. " +
+		"Connect an uplink: with an address and a default route it is used at once, without a reload"
+	if len(cfg.Carriers) > 0 {
+		why = "no interface matches a [[carrier]]. One that does is used as soon as it appears"
+	}
+	return fmt.Sprintf("This robot has no carrier, so it reaches no gateway: %s. Why others are left out: `fogplr check`. After a change of %s: `fogplr reload`.", why, cfg.File)
+}
+
 func (r *round) note(format string, args ...any) {
 	if s := fmt.Sprintf(format, args...); !slices.Contains(r.notes, s) {
 		r.notes = append(r.notes, s)

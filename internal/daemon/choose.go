@@ -63,6 +63,7 @@ func (d *robot) chooseCarriers(cfg *config.Robot) error {
 		return err
 	}
 	choice := d.chooser.Choose(cfg, interfaces)
+	d.note("no carrier", choice.None)
 	d.note("carriers", strings.Join(append(choice.Notes, choice.Missing...), " "))
 	unkept := ""
 	if err := d.book.Save(); err != nil {
