@@ -65,6 +65,11 @@ type statusCmd struct {
 	Check bool `help:"Exit with 1 when the node is not ready or a path is not up."`
 }
 
+// Help is the end of `fogplr status --help`.
+func (statusCmd) Help() string {
+	return "Every column and counter is explained in docs/STATUS.md, beside the README."
+}
+
 func (c statusCmd) Run(a *app) error {
 	path, err := c.path()
 	if err != nil {
