@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -100,10 +101,11 @@ func failing(s *tunnel.Status) []string {
 	if !s.Ready {
 		out = append(out, s.Role+" "+s.Name+" is not ready")
 	}
+	names := carrierNames(s.Carriers)
 	for _, peer := range s.Peers {
 		for i := range peer.Paths {
 			if p := &peer.Paths[i]; !p.Up && !unused(s.Role, p) {
-				out = append(out, fmt.Sprintf("the path %s to %s is not up", p.Carrier, peer.Name))
+				out = append(out, fmt.Sprintf("the path %s to %s is not up", cmp.Or(names[p.Slot], p.Carrier), peer.Name))
 			}
 		}
 	}

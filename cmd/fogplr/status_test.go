@@ -377,4 +377,7 @@ func TestCarriersOfOneName(t *testing.T) {
 	if strings.Contains(words, "the first") {
 		t.Errorf("a hint about a carrier that is gone:\n%s", b.String())
 	}
+	if got := strings.Join(failing(&s), "; "); !strings.Contains(got, "the path usb0 (slot 0) to west is not up; the path usb0 (slot 1) to west") {
+		t.Errorf("failing: %s", got)
+	}
 }
