@@ -67,20 +67,28 @@ func checkText(w io.Writer, r *check.Report) {
 	if r.Running {
 		head += ", running"
 	}
-	if len(r.Findings) == 0 {
-		paragraph(w, printable(head)+": all is well.")
-		return
+	verdict := "all is well"
+	if len(r.Findings) > 0 {
+		verdict = tally(r.Findings)
 	}
-	paragraph(w, printable(head)+": "+tally(r.Findings)+".")
+	paragraph(w, printable(head)+": "+verdict+".")
+	findingsText(w, r.Findings)
+	if r.Answers != nil {
+		fmt.Fprintln(w)
+		answersText(w, r)
+	}
+}
+
+func findingsText(w io.Writer, findings []check.Finding) {
 	var areas []string
-	for _, f := range r.Findings {
+	for _, f := range findings {
 		if a := area(f); !slices.Contains(areas, a) {
 			areas = append(areas, a)
 		}
 	}
 	for _, a := range areas {
 		fmt.Fprintln(w)
-		for _, f := range r.Findings {
+		for _, f := range findings {
 			if area(f) != a {
 				continue
 			}
@@ -89,6 +97,24 @@ func checkText(w io.Writer, r *check.Report) {
 				fmt.Fprintln(w, "  repair:", printable(f.Repair)) // never broken, to be copied
 			}
 		}
+	}
+}
+
+// answersText prints one line for each question of --probe.
+func answersText(w io.Writer, r *check.Report) {
+	switch {
+	case len(r.Answers) > 0:
+	case r.Role == "gateway":
+		paragraph(w, "probe: nobody was asked, since a gateway waits for its robots: use --probe on a robot.")
+	default:
+		paragraph(w, "probe: nobody was asked, since no carrier that can be used has a route to a gateway whose address is known.")
+	}
+	for _, a := range r.Answers {
+		what := "no answer"
+		if a.Heard {
+			what = "answers after " + milliseconds(a.RTTms)
+		}
+		fmt.Fprintln(w, printable(fmt.Sprintf("probe: %s (%v) through %s: %s", a.Gateway, a.Endpoint, a.Carrier, what)))
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -27,6 +28,15 @@ func TestCheckText(t *testing.T) {
 			"\nfails: kernel.tun: There is no TUN device, and this sentence is longer than a\n  line of a terminal.\n  repair: modprobe tun\n" +
 			"fails: kernel.udp: No UDP.\n  repair: a command that is so long that it would not fit into one line of a terminal of eighty columns\n" +
 			"\nwarning: carrier.mtu: Small?[31m.\n"},
+		{"probed", check.Report{Config: "r.toml", Answers: []check.Answer{
+			{Carrier: "wwan0", Gateway: "west", Endpoint: netip.MustParseAddrPort("198.51.100.10:51820"), Heard: true, RTTms: 23.44},
+			{Carrier: "wlan0", Gateway: "west", Endpoint: netip.MustParseAddrPort("[2001:db8::1]:443")},
+		}}, "r.toml: all is well.\n\nprobe: west (198.51.100.10:51820) through wwan0: answers after 23.4 ms\n" +
+			"probe: west ([2001:db8::1]:443) through wlan0: no answer\n"},
+		{"nobody to ask", check.Report{Config: "r.toml", Role: "robot", Answers: []check.Answer{}},
+			"r.toml: all is well.\n\nprobe: nobody was asked, since no carrier that can be used has a route to a\n  gateway whose address is known.\n"},
+		{"a gateway asks nobody", check.Report{Config: "g.toml", Role: "gateway", Answers: []check.Answer{}},
+			"g.toml: all is well.\n\nprobe: nobody was asked, since a gateway waits for its robots: use --probe on a\n  robot.\n"},
 	} {
 		var b strings.Builder
 		checkText(&b, &c.r)

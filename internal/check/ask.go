@@ -19,19 +19,22 @@ import (
 
 // Answer is whether a gateway answers through a carrier.
 type Answer struct {
-	Carrier  string
-	Gateway  string
-	Endpoint netip.AddrPort
-	Heard    bool
+	Carrier  string         `json:"carrier"`
+	Gateway  string         `json:"gateway"`
+	Endpoint netip.AddrPort `json:"endpoint"`
+	Heard    bool           `json:"answered"`
+	// RTTms is from the question that was answered to its answer, in ms; 0 when
+	// there is none.
+	RTTms float64 `json:"rtt_ms,omitempty"`
 }
 
 // questions are all pairs of a usable carrier and an address of a gateway that it
 // has a route to.
 func questions(f *Facts) []Answer {
+	out := []Answer{}
 	if f.Network == nil {
-		return nil
+		return out
 	}
-	var out []Answer
 	for _, g := range f.Config.Gateways {
 		for _, e := range f.endpoints(g) {
 			for _, c := range f.Network.Carriers {
@@ -52,15 +55,18 @@ func (h Host) askAll(ctx context.Context, f *Facts) {
 	for i := range f.Answers {
 		wg.Go(func() {
 			a := &f.Answers[i]
-			a.Heard = h.Ask(ctx, a.Carrier, a.Endpoint) == nil
+			rtt, err := h.Ask(ctx, a.Carrier, a.Endpoint)
+			if a.Heard = err == nil; a.Heard {
+				a.RTTms = float64(rtt) / float64(time.Millisecond)
+			}
 		})
 	}
 	wg.Wait()
 }
 
 // ask sends binding requests through an interface until one is answered, or
-// askTries are not.
-func ask(ctx context.Context, iface string, to netip.AddrPort) error {
+// askTries are not, and returns how long the answer took.
+func ask(ctx context.Context, iface string, to netip.AddrPort) (time.Duration, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if e := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), iface) }); e != nil {
 			return e
@@ -73,38 +79,42 @@ func ask(ctx context.Context, iface string, to netip.AddrPort) error {
 	}
 	pc, err := lc.ListenPacket(ctx, network, ":0")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer pc.Close()
 	conn := pc.(*net.UDPConn)
-	var id hello.TransactionID
-	rand.Read(id[:])
+	sent := make(map[hello.TransactionID]time.Time, askTries) // each its own, so that no late answer looks quick
 	for range askTries {
+		var id hello.TransactionID
+		rand.Read(id[:])
+		sent[id] = time.Now()
 		if _, err := conn.WriteToUDPAddrPort(hello.PlainRequest(id), to); err != nil {
-			return err
+			return 0, err
 		}
 		if err := conn.SetReadDeadline(time.Now().Add(askPatience)); err != nil {
-			return err
+			return 0, err
 		}
-		if answered(conn, id, to) {
-			return nil
+		if at, ok := answered(conn, sent, to); ok {
+			return time.Since(at), nil
 		}
 	}
-	return errSilent
+	return 0, errSilent
 }
 
 var errSilent = errors.New("no answer")
 
-// answered reads until the answer comes, or the deadline.
-func answered(conn *net.UDPConn, id hello.TransactionID, from netip.AddrPort) bool {
+// answered reads until an answer to one of the questions comes, or the deadline,
+// and returns when that question was sent.
+func answered(conn *net.UDPConn, sent map[hello.TransactionID]time.Time, from netip.AddrPort) (at time.Time, ok bool) {
 	b := make([]byte, hello.MaxMessage+1)
 	for {
 		n, addr, err := conn.ReadFromUDPAddrPort(b)
 		if err != nil {
-			return false
+			return time.Time{}, false
 		}
-		if got, ok := hello.Succeeded(b[:n]); ok && got == id && netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()) == from {
-			return true
+		id, success := hello.Succeeded(b[:n])
+		if at, ours := sent[id]; success && ours && netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()) == from {
+			return at, true
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/pion/stun/v3"
 
@@ -16,11 +17,11 @@ func TestAnswers(t *testing.T) {
 	port := func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 51820) }
 	asked := func(silentGateway, silentCarrier string) func(*Facts) {
 		return func(f *Facts) {
-			h := Host{Ask: func(_ context.Context, iface string, to netip.AddrPort) error {
+			h := Host{Ask: func(_ context.Context, iface string, to netip.AddrPort) (time.Duration, error) {
 				if iface == silentCarrier || silentGateway == "all" || silentGateway == "west" && to == port(west) {
-					return errors.New("no answer")
+					return 0, errors.New("no answer")
 				}
-				return nil
+				return 20 * time.Millisecond, nil
 			}}
 			h.askAll(t.Context(), f)
 			if len(f.Answers) != 3 { // wlan0 has no route to east
@@ -34,10 +35,16 @@ func TestAnswers(t *testing.T) {
 		{"wlan0 is silent", "robot", nil, asked("", "wlan0"), "warning carrier.answer", "through wlan0, although"},
 		{"all are silent", "robot", nil, asked("all", ""), "fails gateway.answer, fails gateway.answer", "west|east"},
 	})
-	if q := questions(&Facts{}); len(q) != 0 {
+	if q := questions(&Facts{}); q == nil || len(q) != 0 {
 		t.Errorf("asked %v", q)
 	}
 	f := sound("robot", false)
+	asked("", "wlan0")(f)
+	for _, a := range Judge(f).Answers {
+		if a.Heard != (a.Carrier == "wwan0") || a.Heard && a.RTTms != 20 || !a.Heard && a.RTTms != 0 {
+			t.Errorf("%+v", a)
+		}
+	}
 	f.Network.Carriers[0].Problem = "It is down."
 	if q := questions(f); len(q) != 1 || q[0].Carrier != "wlan0" || q[0].Endpoint != port(west) {
 		t.Errorf("asked %+v", q)
@@ -72,11 +79,12 @@ func TestAsk(t *testing.T) {
 			_, _ = server.WriteToUDPAddrPort(raw, from)
 		}
 	}()
-	if err := ask(t.Context(), "lo", server.LocalAddr().(*net.UDPAddr).AddrPort()); err != nil {
-		t.Error(err)
+	began := time.Now()
+	if rtt, err := ask(t.Context(), "lo", server.LocalAddr().(*net.UDPAddr).AddrPort()); err != nil || rtt <= 0 || rtt > time.Since(began) {
+		t.Error(rtt, err)
 	}
 	<-ended
-	if err := ask(t.Context(), "no-such-if0", netip.MustParseAddrPort("192.0.2.1:1")); err == nil {
+	if _, err := ask(t.Context(), "no-such-if0", netip.MustParseAddrPort("192.0.2.1:1")); err == nil {
 		t.Error("an interface that does not exist")
 	}
 }

@@ -60,6 +60,8 @@ type Report struct {
 	// Level is the worst of the findings'.
 	Level    Level     `json:"level"`
 	Findings []Finding `json:"findings"`
+	// Answers are those of the gateways, nil when they were not to be asked.
+	Answers []Answer `json:"answers,omitzero"`
 }
 
 // areas are the judges in the order of the report. Each looks at facts of its own
@@ -71,7 +73,7 @@ var areas = []func(*Facts) []Finding{
 
 // Judge says what the facts mean. It is pure.
 func Judge(f *Facts) Report {
-	r := Report{Role: f.Config.Role, Config: f.Config.File, Running: f.Daemon.Status != nil, Findings: []Finding{}}
+	r := Report{Role: f.Config.Role, Config: f.Config.File, Running: f.Daemon.Status != nil, Findings: []Finding{}, Answers: f.Answers}
 	if f.Config.Node != nil {
 		r.Name = f.Config.Node.Name
 	}

@@ -30,7 +30,7 @@ type Facts struct {
 	Programs     []Program
 	Ports        []Holder
 	Daemon       Daemon
-	Answers      []Answer // empty: nobody was asked
+	Answers      []Answer // nil: not wanted; empty: there was nobody to ask
 }
 
 // Config is the node's configuration.

@@ -43,9 +43,9 @@ type Host struct {
 	// Interfaces lists the interfaces that may be carriers.
 	Interfaces func() ([]routing.Interface, error)
 	Lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Ask asks a gateway through an interface; the error says why there is no
-	// answer.
-	Ask    func(ctx context.Context, iface string, to netip.AddrPort) error
+	// Ask asks a gateway through an interface and returns how long the answer
+	// took; the error says why there is none.
+	Ask    func(ctx context.Context, iface string, to netip.AddrPort) (time.Duration, error)
 	Status func(ctx context.Context, socket string) (*tunnel.Status, error)
 	// Clock returns the time of day, and whether nothing keeps it right.
 	Clock func() (now time.Time, free bool, err error)

@@ -88,6 +88,7 @@ func TestNodeCheckBefore(t *testing.T) {
 	configuration := kernelNet(t, n)
 	sound := examine(t, n, r.Member)
 	sound.finds(t, check.Note, "overlay.missing", "plr0")
+	sound.finds(t, check.Note, "daemon.stopped", "does not run", "systemctl start fogplr-robot")
 	for _, f := range sound.Findings {
 		if f.Level > check.Note {
 			t.Errorf("on a sound robot: %v %s: %s", f.Level, f.ID, f.Text)
@@ -105,7 +106,16 @@ func TestNodeCheckBefore(t *testing.T) {
 		probe := []string{program(t), "check", "--json", "--probe", "--config", r.Config()}
 		examinedBy(t, n, probe).finds(t, check.Fails, "gateway.answer", "west does not answer")
 		run(t, w.gateways[0].Member)
-		examinedBy(t, n, probe).lacks(t, "gateway.answer", "carrier.answer")
+		e := examinedBy(t, n, probe)
+		e.lacks(t, "gateway.answer", "carrier.answer")
+		if len(e.Answers) != len(r.lab.Carriers) {
+			t.Errorf("%d answers by %d carriers", len(e.Answers), len(r.lab.Carriers))
+		}
+		for _, a := range e.Answers {
+			if !a.Heard || a.Gateway != "west" || a.RTTms <= 0 || a.RTTms > 3000 {
+				t.Errorf("answer %+v", a)
+			}
+		}
 	})
 	t.Run("key", func(t *testing.T) {
 		key := filepath.Join(r.Dir, "node.key")
@@ -209,7 +219,7 @@ func TestNodeCheckRunning(t *testing.T) {
 	e.finds(t, check.Warning, "dds.ros_daemon", "before plr0 was there", "ros2 daemon stop")
 	e.finds(t, check.Warning, "dds.before", fmt.Sprintf("(process %d)", os.Getpid()))
 	e.finds(t, check.Note, "dds.program", fmt.Sprintf("(process %d)", os.Getpid()))
-	e.lacks(t, "overlay.missing", "daemon.path", "daemon.silent", "carrier.rp_filter")
+	e.lacks(t, "overlay.missing", "daemon.path", "daemon.silent", "daemon.stopped", "carrier.rp_filter", "carrier.resting")
 	must(t, early.Kill())
 	late := n.Command(lasting(t), "sh", "-c", "sleep 600; true", "ros2-daemon")
 	must(t, late.Start())
