@@ -12,6 +12,7 @@ type Loss struct {
 	lowest, top uint32 // numbers seen in this epoch
 
 	received, expected uint32 // since the beginning, wrapping
+	anew               bool   // the next frame begins the window of Share
 
 	buckets [lossBuckets]lossCount // ring; the current one is at pos
 	pos     int
@@ -25,8 +26,19 @@ type lossCount struct{ received, expected uint32 }
 // sequence number on this path. Numbers may wrap and come out of order; a
 // number must not come twice (WireGuard's replay filter sees to it). Late
 // frames of the epoch before the current one are ignored. It reports whether the
-// epoch is new on this path.
+// epoch is new on this path; Share begins anew with it.
 func (l *Loss) Seen(epoch, seq uint32) (fresh bool) {
+	before := l.received
+	fresh = l.seen(epoch, seq)
+	if l.received != before && (fresh || l.anew) {
+		l.anew = false
+		clear(l.buckets[:])
+		l.mark = lossCount{l.received - 1, l.expected - 1}
+	}
+	return fresh
+}
+
+func (l *Loss) seen(epoch, seq uint32) (fresh bool) {
 	switch {
 	case !l.started:
 		l.started = true
@@ -62,6 +74,10 @@ func (l *Loss) start(epoch, seq uint32) {
 	l.expected++
 	l.received++
 }
+
+// Renew has the next frame begin the window of Share: what got lost in an outage says
+// nothing of the path after it. Totals go on.
+func (l *Loss) Renew() { l.anew = true }
 
 // Roll moves the window of Share; call it about once a second.
 func (l *Loss) Roll(now time.Time) {

@@ -113,6 +113,8 @@ type Machine struct {
 	meterIn   meter
 	throttle  Throttle
 	quality   quality
+	measured  time.Time // since when
+	stood     bool      // still, so that it begins anew with the next proof
 }
 
 type probe struct {
@@ -203,7 +205,8 @@ func (m *Machine) Kick(now time.Time) {
 func (m *Machine) Moved(now time.Time) {
 	m.Kick(now)
 	m.keepalive.Moved(now)
-	m.throttle, m.meter, m.meterIn, m.quality = Throttle{}, meter{}, meter{}, quality{}
+	m.throttle, m.quality = Throttle{}, quality{}
+	m.measure(now)
 	m.sizes.Stop()
 	if m.up {
 		m.sizes.Start(now)
@@ -236,6 +239,7 @@ func (m *Machine) Turned(now time.Time) (probe uint32) {
 func (m *Machine) Slept(d time.Duration, now time.Time) {
 	m.forgive(now)
 	m.formedAt = time.Time{}
+	m.stood = true
 	m.renew = d >= keysDoubtful
 	m.dead = d >= rejectAfterTime
 	if m.dead && m.up {
@@ -319,7 +323,9 @@ func (m *Machine) Answered(r Reply, size int, now time.Time) (wake bool) {
 		if m.sizes.Largest() != before { // the gateway must know
 			m.probeAt = now
 		}
-		m.totals(r, sent, now)
+		if m.up {
+			m.totals(r, sent, now)
+		}
 		return m.up
 	}
 	p := &m.ring[r.ID%ringSize]
@@ -339,15 +345,19 @@ func (m *Machine) Answered(r Reply, size int, now time.Time) (wake bool) {
 	m.lastProof = now
 	m.control = latest(m.control, p.sent)
 	m.formedAt = time.Time{}
-	m.totals(r, p.sent, now)
 	if m.up {
+		if m.stood && int32(r.ID-m.silentID) >= 0 {
+			m.measure(now)
+		}
+		m.totals(r, p.sent, now)
 		m.proof(p, r.Mapping, now)
 		return m.sizes.waiting()
 	}
-	m.got++
-	if !m.died || m.got >= returnProofs {
-		m.rise(r.ID, now)
+	if m.got++; m.died && m.got < returnProofs {
+		return true
 	}
+	m.rise(r.ID, now)
+	m.totals(r, p.sent, now)
 	return true
 }
 
@@ -396,6 +406,7 @@ func (m *Machine) rise(id uint32, now time.Time) {
 	m.retry = m.cfg.Retry
 	m.deafAt, m.reachableAt = time.Time{}, time.Time{}
 	m.hush(id)
+	m.measure(now)
 	m.sizes.Resume(now)
 	if !m.rtt.known {
 		m.probeAt = now

@@ -89,20 +89,34 @@ const (
 type quality struct {
 	out, in course
 	judged  time.Time // when there last was evidence
+	turned  time.Time // when the verdict last became another
 	lossy   bool      // too much to be of use alone
 	way     ways
+}
+
+// renew begins the courses anew with the next totals. A verdict that had not stood
+// for longer than they reach was that of an outage on its way, and goes with them.
+func (q *quality) renew() {
+	q.out, q.in = course{}, course{}
+	if q.judged.Sub(q.turned) < lossBuckets*lossBucket {
+		q.lossy, q.way = false, neither
+	}
 }
 
 // judge looks at the last ten seconds. answered is the share of probes that are
 // answered, which is all there is on an idle path.
 func (q *quality) judge(answered float64, now time.Time) {
 	out, in := q.out.window(now), q.in.window(now)
+	lossy, way := q.lossy, q.way
 	if out.enough() || in.enough() {
 		q.judged = now
 		q.judgeLossy(out, in)
 		q.judgeWay(out, in)
 	} else if now.Sub(q.judged) >= verdictFor {
 		q.lossy, q.way = answered < answeredLeast, neither
+	}
+	if q.lossy != lossy || q.way != way {
+		q.turned = now
 	}
 }
 

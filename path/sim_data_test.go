@@ -59,12 +59,12 @@ func (w *world) sendOut(key, size int) {
 
 func (w *world) sendIn(key, size int) {
 	w.seqDown++
-	seq := w.seqDown
+	epoch, seq := w.epoch, w.seqDown
 	w.down(w.frame(size), func() {
 		w.own -= w.frame(size) + surroundings(w.ipv6) - wireguardLen
 		if w.wg.current == key && w.usable() {
 			w.got()
-			w.atBot.Seen(1, seq)
+			w.hear(epoch, seq)
 			w.m.Heard(w.now)
 			w.m.Seen(size, w.now)
 		}

@@ -46,6 +46,7 @@ type world struct {
 	// Numbers and losses of the path's frames.
 	seqUp, seqDown   uint32
 	atGateway, atBot Loss
+	epoch            uint32 // of the gateway
 	bytes            uint32 // that the gateway got
 	seen             uint16 // largest data since the last reply
 	full             uint32 // data of the largest size that the robot sent
@@ -367,11 +368,11 @@ func (w *world) receive(key int, p Probe, size int, seq uint32) {
 		r, size = Reply{ID: p.ID, LossOut: r.LossOut}, 28+oldReplyLen
 	}
 	w.seqDown++
-	back := w.seqDown
+	epoch, back := w.epoch, w.seqDown
 	w.down(w.frame(size), func() {
 		w.wg.sentAt = time.Time{}
 		w.got()
-		w.atBot.Seen(1, back)
+		w.hear(epoch, back)
 		w.m.Answered(r, size, w.now)
 		w.note()
 	})
@@ -382,6 +383,21 @@ func (w *world) arrive(seq uint32, size int) {
 	w.atGateway.Seen(1, seq)
 	w.atGateway.Roll(w.now)
 	w.bytes += uint32(size)
+}
+
+// hear counts a frame at the robot.
+func (w *world) hear(epoch, seq uint32) {
+	if w.atBot.Seen(epoch, seq) {
+		w.m.Restarted(w.now)
+	}
+}
+
+// anew has the gateway begin another run, with counts of its own.
+func (w *world) anew() {
+	w.restart()
+	w.epoch++
+	w.seqDown, w.bytes = 0, 0
+	w.atGateway, w.hearing = Loss{}, Hearing{}
 }
 
 // restart makes the gateway forget all keys, in silence.

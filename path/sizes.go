@@ -27,6 +27,21 @@ func (m *Machine) Arrived(received, expected uint32, now time.Time) {
 	}
 }
 
+// measure begins the measure of loss anew: what got lost in an outage says nothing of
+// the path that is up after it. The next totals are those to start from.
+func (m *Machine) measure(now time.Time) {
+	m.meter, m.meterIn = meter{}, meter{}
+	m.quality.renew()
+	m.measured, m.stood = now, false
+}
+
+// Measured returns since when loss is measured, zero when the path never was up.
+func (m *Machine) Measured() time.Time { return m.measured }
+
+// Restarted says that the gateway has begun a new run, as frames of a new epoch tell:
+// it counts anew.
+func (m *Machine) Restarted(now time.Time) { m.measure(now) }
+
 // totals takes what the reply to a probe sent at that time says of the frames that
 // arrived at the gateway. What was overtaken is old.
 func (m *Machine) totals(r Reply, sent, now time.Time) {

@@ -78,7 +78,7 @@ type deed struct {
 
 // poll asks a path what to do.
 func (r *Robot) poll(l *link) deed {
-	in := r.arrived(l)
+	lossIn := r.arrived(l)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now() // the handshakes of the links before took their time
@@ -88,11 +88,7 @@ func (r *Robot) poll(l *link) deed {
 	if heard := l.heard.Load(); heard != 0 {
 		l.machine.Heard(r.start.Add(time.Duration(heard)))
 	}
-	do := deed{now: now, lossIn: in.share}
-	l.machine.Arrived(in.received, in.expected, now)
-	if in.largest > 0 {
-		l.machine.Seen(in.largest, now)
-	}
+	do := deed{now: now, lossIn: lossIn}
 	l.machine.Full(l.txFull.Load())
 	do.Action, do.next = l.machine.Poll(now)
 	do.interval = l.machine.Interval(now)
@@ -183,20 +179,22 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 	}
 }
 
-// arrivals are what came by a path.
-type arrivals struct {
-	share              float64 // lost of late, 0 to 1
-	received, expected uint32  // frames in all
-	largest            int     // frame with data since the last time, bytes
-}
-
-func (r *Robot) arrived(l *link) (a arrivals) {
+// arrived tells a path's machine what came by the path, and returns the share (0 to
+// 1) that got lost of late. Under both locks, since totals from before a reply are old
+// once that is taken.
+func (r *Robot) arrived(l *link) (share float64) {
 	r.in.mu.Lock()
 	defer r.in.mu.Unlock()
-	a.share = l.loss.Share()
-	a.received, a.expected = l.loss.Totals()
-	a.largest, l.rxLargest = l.rxLargest, 0
-	return a
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	received, expected := l.loss.Totals()
+	l.machine.Arrived(received, expected, now)
+	if l.rxLargest > 0 {
+		l.machine.Seen(l.rxLargest, now)
+		l.rxLargest = 0
+	}
+	return l.loss.Share()
 }
 
 // noteSessions tells the machines and callers of paths whether the device has keys
