@@ -14,6 +14,10 @@ const (
 	// Fast DDS with properties and all locators has some 40.
 	maxParameters = 512
 
+	// maxName is the longest name of a topic or type, octets: the standard's bound
+	// (Table 9.18, string<256>).
+	maxName = 256
+
 	// maxSet is how many numbers a set spans, bits: the standard's bound (9.4.2.6).
 	maxSet = 256
 )

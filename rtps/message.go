@@ -90,7 +90,8 @@ func (m *Message) Next(s *Submessage) bool {
 		return false
 	}
 	s.Cut = s.End > len(m.octets)
-	s.Body = m.octets[body:min(s.End, len(m.octets)):min(s.End, len(m.octets))]
+	here := min(s.End, len(m.octets))
+	s.Body = m.octets[body:here:here]
 	if !m.interpret(s) {
 		m.left = 0
 		return false
@@ -104,37 +105,56 @@ func (m *Message) Next(s *Submessage) bool {
 // or nonsense. It is 0 once all was read.
 func (m *Message) Unread() int { return m.whole - m.next }
 
-// interpret applies s to the receiver's state. False means that it is broken.
+// interpret applies s to the receiver's state. False means that s is broken.
 func (m *Message) interpret(s *Submessage) bool {
-	need := 0
+	b := s.Body
 	switch {
-	case s.Kind == KindInfoSrc:
-		need = 20 // 9.4.5.11: four unused, version, vendor, prefix
-	case s.Kind == KindInfoDst:
-		need = 12 // 9.4.5.9: prefix
-	case s.Kind == KindInfoTS && s.Flags&flagInvalidate == 0:
-		need = 8 // 9.4.5.12: time
-	}
-	if len(s.Body) < need {
-		return s.Cut // then nothing follows that the state would matter for
-	}
-	switch b := s.Body; {
-	case s.Kind == KindInfoSrc:
+	case s.Kind.security():
+		m.Secured = true
+	case len(b) < s.needs():
+		return s.Cut // nothing follows that the state would matter for
+	case s.Kind == KindHeaderExtension:
+		m.Checksum = s.Flags&(flagChecksum1|flagChecksum2) != 0
+		return s.Start == headerSize // 8.3.7.3
+	case s.Kind == KindInfoSrc: // 8.3.8.10.4
 		m.Version, m.Vendor, m.Source = Version(b[4:6]), Vendor(b[6:8]), Prefix(b[8:20])
-		m.Timestamp = TimeInvalid // 8.3.8.9.4
+		m.Timestamp = TimeInvalid
 	case s.Kind == KindInfoDst:
 		m.Destination = Prefix(b)
 	case s.Kind == KindInfoTS && s.Flags&flagInvalidate != 0:
 		m.Timestamp = TimeInvalid
 	case s.Kind == KindInfoTS:
 		m.Timestamp = Time(s.order().halves(b))
-	case s.Kind == KindHeaderExtension:
-		if s.Start != headerSize { // 8.3.7.3
-			return false
-		}
-		m.Checksum = s.Flags&flagsChecksum != 0
-	case s.Kind.security():
-		m.Secured = true
 	}
 	return true
+}
+
+// needs is how many octets of body the receiver's state takes from s.
+func (s *Submessage) needs() int {
+	switch s.Kind {
+	case KindInfoSrc: // 9.4.5.11: four unused, version, vendor, prefix
+		return 20
+	case KindInfoDst: // 9.4.5.9: prefix
+		return 12
+	case KindInfoTS: // 9.4.5.12: time
+		if s.Flags&flagInvalidate == 0 {
+			return 8
+		}
+	case KindHeaderExtension: // 9.4.5.2
+		return s.extension()
+	}
+	return 0
+}
+
+// extension is how many octets the fields of a HEADER_EXTENSION take, parameters
+// aside.
+func (s *Submessage) extension() (n int) {
+	for _, f := range [...]struct{ flag, size byte }{
+		{flagLength, 4}, {flagTimestamp, 8}, {flagUExtension, 4}, {flagWExtension, 8},
+	} {
+		if s.Flags&f.flag != 0 {
+			n += int(f.size)
+		}
+	}
+	return n + int([...]byte{0, 4, 8, 16}[s.Flags>>5&3])
 }

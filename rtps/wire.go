@@ -44,7 +44,12 @@ func (k Kind) security() bool { return k >= 0x30 && k <= 0x3f }
 const (
 	flagLittleEndian = 0x01 // E, of every kind (9.4.5.1.2)
 
-	flagsChecksum = 0x60 // C1 and C2 of HEADER_EXTENSION (9.4.5.2.1)
+	flagLength     = 0x02 // L of HEADER_EXTENSION (9.4.5.2.1)
+	flagTimestamp  = 0x04 // T
+	flagUExtension = 0x08 // U
+	flagWExtension = 0x10 // W
+	flagChecksum2  = 0x20 // C2: alone, a checksum of 4 octets
+	flagChecksum1  = 0x40 // C1: alone, one of 8; with C2, one of 16
 
 	flagInvalidate = 0x02 // I of INFO_TS (9.4.5.12.1)
 
@@ -57,6 +62,18 @@ const (
 
 	flagFinal      = 0x02 // F of HEARTBEAT and ACKNACK (9.4.5.7.1, 9.4.5.3.1)
 	flagLiveliness = 0x04 // L of HEARTBEAT
+)
+
+// Flags of StatusInfo_t, in its last octet (9.6.4.9).
+const (
+	statusDisposed     = 0x01 // D
+	statusUnregistered = 0x02 // U
+)
+
+// Representations of a payload (10.2), big endian; one more is little endian.
+const (
+	plainCDR = 0x0000
+	listCDR  = 0x0002 // a parameter list
 )
 
 // Entity ids of discovery (9.3.1.3, Table 9.2).
