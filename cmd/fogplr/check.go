@@ -64,8 +64,11 @@ func checkText(w io.Writer, r *check.Report) {
 	if r.Name != "" {
 		head = fmt.Sprintf("%s %s (%s)", r.Role, r.Name, head)
 	}
-	if r.Running {
+	switch {
+	case r.Running:
 		head += ", running"
+	case slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.ID == "daemon.stopped" }):
+		head += ", not running"
 	}
 	verdict := "all is well"
 	if len(r.Findings) > 0 {

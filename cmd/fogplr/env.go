@@ -49,7 +49,7 @@ func (c envCmd) Run(a *app) error {
 	}
 	f, err := dds.Write(dir, o)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; name a folder that this user can write to with --dir DIR", err)
 	}
 	variables := []variable{{"CYCLONEDDS_URI", "file://" + f.Cyclone}}
 	note := ""

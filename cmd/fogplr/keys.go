@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
@@ -26,9 +31,15 @@ type pubkeyCmd struct {
 
 func (c pubkeyCmd) Run(a *app) error {
 	const longest = 1024 // bytes; a key takes 45
+	if terminal(a.stdin) {
+		fmt.Fprintln(a.stderr, "fogplr: waiting for a private key: paste it, then press Enter and Ctrl-D. From a file: fogplr pubkey < node.key")
+	}
 	b, err := io.ReadAll(io.LimitReader(a.stdin, longest))
 	if err != nil {
 		return fmt.Errorf("cannot read the private key from standard input: %w", err)
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return usageError{errors.New("standard input is empty: give it the private key, as with `fogplr pubkey < node.key` (`fogplr keygen` makes one)")}
 	}
 	k, err := keys.ParsePrivate(string(b))
 	if err != nil {
@@ -43,4 +54,14 @@ func (c pubkeyCmd) Run(a *app) error {
 	return a.print(struct {
 		CarrierKeys []keys.Public `json:"carrier_keys"`
 	}{all[:]}, func(w io.Writer) { fmt.Fprintln(w, config.CarrierKeysLine(all[:])) })
+}
+
+// terminal says whether r is one, at which a person may not know what is awaited.
+func terminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -50,6 +51,23 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "mode": mode},
 	})
+}
+
+// A person is told what is awaited, a pipe is not.
+func TestTerminal(t *testing.T) {
+	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pty.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if !terminal(pty) || terminal(null) || terminal(strings.NewReader("")) {
+		t.Errorf("terminal %v, /dev/null %v, text %v", terminal(pty), terminal(null), terminal(strings.NewReader("")))
+	}
 }
 
 // exits runs a program that must end with a status: exits STATUS PROGRAM ARGS...

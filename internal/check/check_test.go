@@ -260,6 +260,22 @@ func TestDaemon(t *testing.T) {
 	})
 }
 
+// Nobody is told to start what cannot start.
+func TestNoStartWithoutConfig(t *testing.T) {
+	f := sound("robot", false)
+	f.Daemon.Stopped, f.Config.KeyProblems = true, []string{"there is no key"}
+	f.Network.Links = f.Network.Links[:3] // no plr0
+	r := Judge(f)
+	for _, found := range r.Findings {
+		if strings.Contains(found.Repair, "systemctl start") {
+			t.Errorf("%s: %s", found.ID, found.Repair)
+		}
+	}
+	if len(r.Findings) < 3 {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 func TestLevels(t *testing.T) {
 	for l := OK; l <= Fails; l++ {
 		text, err := json.Marshal(Finding{Level: l})

@@ -31,3 +31,11 @@ func judgeConfig(f *Facts) []Finding {
 
 // systemctl is the command for the node's unit.
 func (f *Facts) systemctl(verb string) string { return fmt.Sprintf("systemctl %s %s", verb, f.unit()) }
+
+// start is the command that starts the node, or empty while it cannot.
+func (f *Facts) start() string {
+	if len(f.Config.Problems)+len(f.Config.KeyProblems) > 0 {
+		return ""
+	}
+	return f.systemctl("start")
+}

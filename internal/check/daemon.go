@@ -39,11 +39,11 @@ func (f *Facts) silent() []Finding {
 			Text: fmt.Sprintf("Some program has %s open, most likely a fogplr daemon, but nobody answers at %s: it runs with another configuration, or is just starting.",
 				f.Config.Node.Interface, f.Config.Node.ControlSocket)}}
 	case d.Killed:
-		return []Finding{{ID: "daemon.stopped", Level: Note, Repair: f.systemctl("start"),
+		return []Finding{{ID: "daemon.stopped", Level: Note, Repair: f.start(),
 			Text: fmt.Sprintf("The daemon of this %s does not run, but its control socket %s is there, so it was killed or has crashed: `journalctl -u %s` may say why. "+
 				"What it has left is removed at its next start, or by `fogplr cleanup`.", f.Config.Role, f.Config.Node.ControlSocket, f.unit())}}
 	case d.Stopped:
-		return []Finding{{ID: "daemon.stopped", Level: Note, Repair: f.systemctl("start"),
+		return []Finding{{ID: "daemon.stopped", Level: Note, Repair: f.start(),
 			Text: fmt.Sprintf("The daemon of this %s does not run, so nothing goes through the overlay now.", f.Config.Role)}}
 	}
 	return nil

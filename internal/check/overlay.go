@@ -18,7 +18,7 @@ func judgeOverlay(f *Facts) []Finding {
 		out = append(out, Finding{ID: "overlay.missing", Level: Fails, Repair: f.systemctl("restart"),
 			Text: fmt.Sprintf("There is no interface %s although fogplr runs: somebody has removed it. Programs that used it have to be restarted after fogplr.", name)})
 	case l == nil:
-		out = append(out, Finding{ID: "overlay.missing", Level: Note, Repair: f.systemctl("start"),
+		out = append(out, Finding{ID: "overlay.missing", Level: Note, Repair: f.start(),
 			Text: fmt.Sprintf("There is no interface %s yet. fogplr makes it when it starts; DDS looks for interfaces only at its own start, so start ROS 2 after fogplr.", name)})
 	case !l.TUN:
 		out = append(out, Finding{ID: "overlay.taken", Level: Fails,
