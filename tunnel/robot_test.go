@@ -75,6 +75,13 @@ func TestReaches(t *testing.T) {
 	}
 	reaches("a gateway is away", true, 0)
 	reaches("a gateway is away", false, 1)
+	if s := r.Status(); !s.Ready || !s.Peers[0].Reached() || s.Peers[1].Reached() {
+		t.Errorf("one of two gateways is away: %+v", s)
+	}
+	r.SetUplink(0, Uplink{Interface: "lo", Index: 1})
+	if s := r.Status(); s.Ready || s.Peers[0].Reached() {
+		t.Errorf("no gateway is reached: %+v", s)
+	}
 }
 
 func TestNodesNeedAnAddress(t *testing.T) {

@@ -109,13 +109,8 @@ func (r *Robot) Status() Status {
 			s.Warnings = append(s.Warnings, c.uplink.Warning)
 		}
 	}
-	s.Ready = len(s.Peers) > 0
 	for i := range s.Peers {
-		up := false
-		for _, p := range s.Peers[i].Paths {
-			up = up || p.Up
-		}
-		s.Ready = s.Ready && up
+		s.Ready = s.Ready || s.Peers[i].Reached()
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"net/netip"
+	"slices"
 
 	"golang.zx2c4.com/wireguard/device"
 
@@ -21,8 +22,9 @@ type Status struct {
 	MTU       int      `json:"mtu"`
 	// OnCarrier says what a packet of MTU bytes becomes on a carrier.
 	OnCarrier SizeStatus `json:"on_carrier"`
-	// Ready is true when the node can do its work: a robot with a path up to
-	// every gateway, a gateway with its socket open.
+	// Ready is true when the node can do its work: a robot with a path up to at
+	// least one gateway, since the replicas stand in for each other; a gateway with
+	// its socket open.
 	Ready bool `json:"ready"`
 	// ClockBehind is the sum over all paths of what they count under that name.
 	ClockBehind uint64 `json:"clock_behind"`
@@ -113,6 +115,11 @@ type PeerStatus struct {
 	// all were dropped.
 	Incomplete uint64       `json:"incomplete"`
 	Paths      []PathStatus `json:"paths"`
+}
+
+// Reached reports whether a path to the peer is up.
+func (p *PeerStatus) Reached() bool {
+	return slices.ContainsFunc(p.Paths, func(l PathStatus) bool { return l.Up })
 }
 
 // PathStatus is one WireGuard session, carrier by gateway.

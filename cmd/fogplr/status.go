@@ -99,8 +99,9 @@ func (c statusCmd) Run(a *app) error {
 func failing(s *tunnel.Status) []string {
 	var out []string
 	if !s.Ready {
-		out = append(out, s.Role+" "+s.Name+" is not ready")
+		out = append(out, s.Role+" "+printable(s.Name)+" is not ready")
 	}
+	out = append(out, unreached(s)...)
 	names := carrierNames(s.Carriers)
 	for _, peer := range s.Peers {
 		for i := range peer.Paths {

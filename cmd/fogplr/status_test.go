@@ -32,7 +32,7 @@ func headers(mtu int) tunnel.SizeStatus {
 func robotStatus() tunnel.Status {
 	return tunnel.Status{
 		Role: "robot", Name: "stretch", Version: "v0.1.0", Uptime: 93784, Interface: "plr0",
-		Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, MTU: 1280, OnCarrier: headers(1280), Ready: false,
+		Addresses: []string{"10.77.0.2/16", "fd77::2/64"}, MTU: 1280, OnCarrier: headers(1280), Ready: true,
 		Warnings: []string{"rp_filter on wlan0 is strict, so replies may be dropped: run `sysctl net.ipv4.conf.wlan0.rp_filter=2`."},
 		Carriers: []tunnel.CarrierStatus{
 			{Interface: "wwan0", Slot: 0, Usable: true, Label: "operator A", OwnBytes: 4_567_890, OwnPerDay: 4_213_000,
@@ -161,7 +161,7 @@ func TestPathsAreToldBySize(t *testing.T) {
 func TestFailing(t *testing.T) {
 	robot, gateway := robotStatus(), gatewayStatus()
 	want := []string{
-		"robot stretch is not ready", "the path eth0 to west is not up",
+		"gateway east cannot be reached; the others carry on: no reply on wwan0, wlan0; carrier gone on eth0", "the path eth0 to west is not up",
 		"the path wwan0 to east is not up", "the path wlan0 to east is not up", "the path eth0 to east is not up",
 	}
 	if got := failing(&robot); !reflect.DeepEqual(got, want) {
@@ -174,6 +174,33 @@ func TestFailing(t *testing.T) {
 	gateway.Peers[0].Paths[1].Stage = "address not allowed"
 	if got := failing(&gateway); len(got) != 2 {
 		t.Errorf("gateway with two failing paths: %q", got)
+	}
+}
+
+// A robot is ready with one gateway, and says why when it reaches none.
+func TestUnreached(t *testing.T) {
+	robot, gateway := robotStatus(), gatewayStatus()
+	for i := range robot.Peers[0].Paths {
+		robot.Peers[0].Paths[i].Up = false
+	}
+	robot.Ready = false
+	robot.Peers[0].Paths[0].Stage = "handshake refused\x1b"
+	bare := tunnel.Status{Role: "robot", Peers: []tunnel.PeerStatus{{Name: "west"}}}
+	for name, c := range map[string]struct {
+		status tunnel.Status
+		want   []string
+	}{
+		"none":       {robot, []string{"no gateway can be reached: handshake refused? on wwan0; no reply on wlan0, wwan0; carrier gone on eth0"}},
+		"no carrier": {bare, []string{"no gateway can be reached: there is no carrier"}},
+		"no gateway": {tunnel.Status{Role: "robot"}, []string{"no gateway can be reached: none is configured"}},
+		"gateway":    {gateway, nil},
+	} {
+		if got := unreached(&c.status); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if got := failing(&robot); got[0] != "robot stretch is not ready" || !strings.HasPrefix(got[1], "no gateway can be reached: ") {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -209,7 +236,7 @@ func TestStatusCommand(t *testing.T) {
 	socket := daemonAt(t, control.Handlers{Status: func() tunnel.Status { return s }})
 
 	code, out, errs := command("status", "--socket", socket)
-	if code != 0 || !strings.HasPrefix(out, "robot stretch: not ready, up ") || errs != "" {
+	if code != 0 || !strings.HasPrefix(out, "robot stretch: ready, up ") || errs != "" {
 		t.Errorf("status: %d, %q, %q", code, out, errs)
 	}
 	code, out, errs = command("status", "--socket", socket, "--json", "--check")
@@ -217,7 +244,7 @@ func TestStatusCommand(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || !reflect.DeepEqual(got, s) {
 		t.Errorf("JSON: %v, %+v", err, got)
 	}
-	if code != 1 || strings.Count(errs, "\n") != 5 || !strings.HasPrefix(errs, "fogplr: robot stretch is not ready\n") {
+	if code != 1 || strings.Count(errs, "\n") != 5 || !strings.HasPrefix(errs, "fogplr: gateway east cannot be reached; the others carry on: ") {
 		t.Errorf("check: %d, %q", code, errs)
 	}
 	s.Ready, s.Peers, s.Carriers = true, nil, nil

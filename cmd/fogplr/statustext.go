@@ -22,7 +22,7 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	fill(w, []string{s.Role, printable(s.Name) + ":", state + ",", "up " + age(s.Uptime) + ",", "version " + printable(s.Version)}, " ")
 	fill(w, slices.Concat([]string{s.Interface}, s.Addresses, []string{fmt.Sprint("mtu ", s.MTU)}), "  ")
 	paragraph(w, overhead(s))
-	warnings(w, s.Warnings)
+	warnings(w, slices.Concat(unreached(s), s.Warnings))
 	if len(s.Carriers) > 0 {
 		fmt.Fprintln(w)
 		carrierTable(w, s.Carriers)
