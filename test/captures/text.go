@@ -76,8 +76,9 @@ var fields = []string{
 // message in IP fragments counts where its last fragment is. It returns the
 // number of messages.
 func dissect(ctx context.Context, capture, to string) (lines int, err error) {
-	args := []string{"-n", "-r", capture, "-Y", "rtps", "-o", "udp.check_checksum:TRUE", "-T", "fields",
-		"-E", "header=y", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"}
+	args := []string{"-n", "-r", capture, "-Y", "rtps", "-o", "udp.check_checksum:TRUE",
+		"-o", "udp.try_heuristic_first:TRUE", // a port may be another protocol's
+		"-T", "fields", "-E", "header=y", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"}
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
