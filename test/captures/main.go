@@ -32,6 +32,7 @@ type scene struct {
 	reply   int
 	count   int     // of requests
 	loss    float64 // share of packets, each way, once the client has been answered
+	late    bool    // the second server comes once the client has been answered
 }
 
 const (
@@ -48,10 +49,12 @@ var scenes = []scene{
 	{name: "cyclone-ipfrag", request: large, reply: large, count: 1},
 	{name: "cyclone-ipfrag6", v6: true, request: small, reply: large, count: 1},
 	{name: "cyclone-loss", profile: true, request: small, reply: large, count: 3, loss: 0.08},
+	{name: "cyclone-late", profile: true, request: small, reply: small, count: 12, late: true},
 	{name: "fast-small", vendor: "fast_", profile: true, request: small, reply: small, count: 3},
 	{name: "fast-frag", vendor: "fast_", profile: true, request: large, reply: large, count: 1},
 	{name: "fast-ipfrag", vendor: "fast_", request: large, reply: large, count: 1},
 	{name: "fast-loss", vendor: "fast_", profile: true, request: small, reply: large, count: 3, loss: 0.08},
+	{name: "fast-late", vendor: "fast_", profile: true, request: small, reply: small, count: 12, late: true},
 }
 
 // sceneTime bounds one scene: Fast DDS repairs a loss after 3 s, maybe again.
@@ -59,9 +62,10 @@ const sceneTime = 40 * time.Second
 
 func main() {
 	lab.Main()
+	again := flag.Bool("dissect", false, "only write again what tshark reads in the captures that are there")
 	only := flag.String("only", "", "make only the captures whose name begins so")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: captures [-only PREFIX] DIRECTORY")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: captures [-dissect] [-only PREFIX] DIRECTORY")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -71,19 +75,26 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, flag.Arg(0), *only); err != nil {
+	if err := run(ctx, flag.Arg(0), *only, *again); err != nil {
 		fmt.Fprintln(os.Stderr, "captures:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, dir, only string) error {
+func run(ctx context.Context, dir, only string, again bool) error {
 	made := 0
 	for _, s := range scenes {
 		if !strings.HasPrefix(s.name, only) {
 			continue
 		}
-		if err := s.make(ctx, dir); err != nil {
+		err := error(nil)
+		if !again {
+			err = s.make(ctx, dir)
+		}
+		if err == nil {
+			err = s.dissect(ctx, dir)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		made++
@@ -94,7 +105,7 @@ func run(ctx context.Context, dir, only string) error {
 	return nil
 }
 
-// make plays the scene and writes the capture and what tshark reads in it.
+// make plays the scene and writes the capture.
 func (s *scene) make(ctx context.Context, dir string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, sceneTime)
 	defer cancel()
@@ -107,15 +118,16 @@ func (s *scene) make(ctx context.Context, dir string) (err error) {
 	if err := w.play(ctx, whole); err != nil {
 		return err
 	}
-	file := filepath.Join(dir, s.name+".pcap.gz")
-	packets, err := distil(whole, file)
-	if err != nil {
-		return err
+	return distil(whole, s.file(dir))
+}
+
+func (s *scene) file(dir string) string { return filepath.Join(dir, s.name+".pcap.gz") }
+
+// dissect writes what tshark reads in the capture.
+func (s *scene) dissect(ctx context.Context, dir string) error {
+	messages, err := dissect(ctx, s.file(dir), filepath.Join(dir, s.name+".txt"))
+	if err == nil {
+		fmt.Printf("%-16s %4d RTPS messages\n", s.name, messages)
 	}
-	lines, err := dissect(ctx, file, filepath.Join(dir, s.name+".txt"))
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%-16s %4d packets, %4d RTPS messages\n", s.name, packets, lines)
-	return nil
+	return err
 }

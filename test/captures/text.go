@@ -17,15 +17,15 @@ import (
 )
 
 // distil keeps the UDP packets of a capture, fragments of them included, without
-// their Ethernet header, as they would pass plr0. It returns how many there are.
-func distil(from, to string) (packets int, err error) {
+// their Ethernet header, as they would pass plr0.
+func distil(from, to string) error {
 	file, err := os.Create(to)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	zip, err := gzip.NewWriterLevel(file, gzip.BestCompression)
 	if err != nil {
-		return 0, errors.Join(err, file.Close())
+		return errors.Join(err, file.Close())
 	}
 	w := pcapgo.NewWriter(zip)
 	err = w.WriteFileHeader(1<<16, layers.LinkTypeRaw)
@@ -35,13 +35,12 @@ func distil(from, to string) (packets int, err error) {
 			if ip == nil {
 				return nil
 			}
-			packets++
 			info := p.Metadata().CaptureInfo
 			info.CaptureLength, info.Length = len(ip), len(ip)
 			return w.WritePacket(info, ip)
 		})
 	}
-	return packets, errors.Join(err, zip.Close(), file.Close())
+	return errors.Join(err, zip.Close(), file.Close())
 }
 
 // datagramPacket returns the IP packet in a frame if it has UDP inside, nil if

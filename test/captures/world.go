@@ -107,30 +107,39 @@ func (w *world) play(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	var servers []*lab.Cmd
-	for i, m := range w.servers {
-		c, err := w.program(ctx, m, "rpc_server", "--name", w.servers[i].Name())
-		if err != nil {
-			return err
-		}
-		if err := c.Start(); err != nil {
-			return err
-		}
-		servers = append(servers, c)
+	early := len(w.servers)
+	if w.late {
+		early = 1
 	}
-	if err := w.call(ctx); err != nil {
+	var programs []*lab.Cmd
+	serve := func(servers []machine) error {
+		for _, m := range servers {
+			c, err := w.program(ctx, m, "rpc_server", "--name", m.Name())
+			if err == nil {
+				err = c.Start()
+			}
+			if err != nil {
+				return err
+			}
+			programs = append(programs, c)
+		}
+		return nil
+	}
+	if err := serve(w.servers[:early]); err != nil {
 		return err
 	}
-	for _, c := range servers {
+	err = w.call(ctx, early, func() error { return serve(w.servers[early:]) })
+	for _, c := range programs {
 		err = errors.Join(err, c.Stop(5*time.Second))
 	}
 	time.Sleep(200 * time.Millisecond) // what the servers said at their end is still on its way
 	return errors.Join(err, capture.Stop())
 }
 
-// call runs the client. Every request must be answered by both servers.
-func (w *world) call(ctx context.Context) error {
-	cmd, err := w.program(ctx, w.client, "rpc_client", "--servers=2", "--rate=4", "--count", strconv.Itoa(w.count),
+// call runs the client, which waits for so many servers; answered is called after
+// the first reply. Every server must answer every request that it is there for.
+func (w *world) call(ctx context.Context, servers int, answered func() error) error {
+	cmd, err := w.program(ctx, w.client, "rpc_client", "--servers", strconv.Itoa(servers), "--rate=4", "--count", strconv.Itoa(w.count),
 		"--size", strconv.Itoa(w.request), "--reply-size", strconv.Itoa(w.reply),
 		"--lost-after-ms=20000", "--settle-ms=300", "--linger-ms", strconv.Itoa(int(w.linger().Milliseconds())))
 	if err != nil {
@@ -140,23 +149,25 @@ func (w *world) call(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	if w.loss > 0 {
-		if err := client.AwaitFirst(ctx); err != nil {
-			return err
-		}
-		for _, l := range w.links {
-			p := l.Params()
-			p.AB.Loss, p.BA.Loss = w.loss, w.loss
-			if err := l.Set(p.AB, p.BA); err != nil {
-				return err
-			}
-		}
+	if err := errors.Join(client.AwaitFirst(ctx), answered(), w.worsen()); err != nil {
+		return err
 	}
 	s, err := client.Finish()
-	if err == nil && (int(s.Replies) != w.count || int(s.Extra) != w.count) {
+	if err == nil && (int(s.Replies) != w.count || s.Extra == 0 || !w.late && int(s.Extra) != w.count) {
 		err = fmt.Errorf("%d requests, %d replies and %d further ones; want one of each server", s.Requests, s.Replies, s.Extra)
 	}
 	return err
+}
+
+// worsen lets the links lose packets from now on.
+func (w *world) worsen() error {
+	var errs []error
+	for _, l := range w.links {
+		p := l.Params()
+		p.AB.Loss, p.BA.Loss = w.loss, w.loss
+		errs = append(errs, l.Set(p.AB, p.BA))
+	}
+	return errors.Join(errs...)
 }
 
 // linger is how long the client stays after the first reply to its last request:
