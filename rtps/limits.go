@@ -20,4 +20,8 @@ const (
 
 	// maxSet is how many numbers a set spans, bits: the standard's bound (9.4.2.6).
 	maxSet = 256
+
+	// maxExtensions is how many headers are read behind that of IPv6: RFC 8200,
+	// section 4.1, has room for four before UDP, of those that are read.
+	maxExtensions = 5
 )
