@@ -150,7 +150,7 @@ func TestDatagram(t *testing.T) {
 			if d.Source != source || d.Destination != destination || d.SourcePort != 7400 || d.DestinationPort != 7411 {
 				t.Errorf("from %v port %d to %v port %d", d.Source, d.SourcePort, d.Destination, d.DestinationPort)
 			}
-			if !bytes.Equal(d.Payload, payload) || d.Whole != c.whole || d.Fragmented != c.fragmented || d.ID != c.id {
+			if !bytes.Equal(d.Payload, payload) || cap(d.Payload) != len(payload) || d.Whole != c.whole || d.Fragmented != c.fragmented || d.ID != c.id {
 				t.Errorf("%+v", d)
 			}
 		})
@@ -190,6 +190,29 @@ func TestDatagramOfAnySize(t *testing.T) {
 		short := rapid.IntRange(0, len(packet)-1).Draw(r, "short")
 		if d.Read(packet[:short]) {
 			r.Fatalf("%d octets of %d were read as a datagram", short, len(packet))
+		}
+	})
+}
+
+// Nothing panics, and whatever is read lies inside the packet.
+func FuzzDatagram(f *testing.F) {
+	for _, k := range readTrains(f)[:50] {
+		f.Add(k.packets[0])
+	}
+	f.Add(ipv6(44, fragment6(60, 0, true, 9, extension(17, 1, udp(5000, make([]byte, 16))))))
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		before := bytes.Clone(packet)
+		var d Datagram
+		ok := d.Read(packet)
+		if !bytes.Equal(before, packet) {
+			t.Error("reading changed the packet")
+		}
+		if !ok {
+			return
+		}
+		if d.Whole < len(d.Payload) || d.Fragmented != (d.Whole > len(d.Payload)) || d.Whole > 65527 ||
+			!d.Source.IsValid() || d.Source.Is4() != d.Destination.Is4() || !bytes.Contains(packet, d.Payload) {
+			t.Errorf("%+v", d)
 		}
 	})
 }

@@ -106,6 +106,22 @@ func (o order) u64(b []byte) uint64 {
 	return binary.BigEndian.Uint64(b)
 }
 
+func (o order) put16(b []byte, v uint16) {
+	if o == littleEndian {
+		binary.LittleEndian.PutUint16(b, v)
+		return
+	}
+	binary.BigEndian.PutUint16(b, v)
+}
+
+func (o order) put32(b []byte, v uint32) {
+	if o == littleEndian {
+		binary.LittleEndian.PutUint32(b, v)
+		return
+	}
+	binary.BigEndian.PutUint32(b, v)
+}
+
 // halves reads two 32-bit words, the upper one first in either byte order: a
 // sequence number (9.4.2.5) or a time (9.4.2.9).
 func (o order) halves(b []byte) uint64 {
