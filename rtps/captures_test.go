@@ -47,7 +47,7 @@ func TestCaptures(t *testing.T) {
 		})
 	}
 	for _, k := range []Kind{
-		KindData, KindDataFrag, KindHeartbeat, KindHeartbeatFrag, KindAckNack, KindNackFrag,
+		KindData, KindDataFrag, KindHeartbeat, KindHeartbeatFrag, KindAckNack, KindNackFrag, KindGap,
 		KindInfoTS, KindInfoDst,
 	} {
 		if kinds[k] == 0 {
@@ -227,7 +227,7 @@ func readRows(t *testing.T, name string) map[string]map[string]string {
 
 // readMessages returns the payloads of all datagrams of a capture of IP packets,
 // put together where they came in fragments.
-func readMessages(t *testing.T, name string) (messages []captured) {
+func readMessages(t testing.TB, name string) (messages []captured) {
 	t.Helper()
 	file, err := os.Open(name)
 	if err != nil {
@@ -275,7 +275,7 @@ func readMessages(t *testing.T, name string) (messages []captured) {
 
 // fragment takes an IP packet apart: to which datagram it belongs, and which
 // part of it it has.
-func fragment(t *testing.T, b []byte) (key string, offset int, more bool, data []byte) {
+func fragment(t testing.TB, b []byte) (key string, offset int, more bool, data []byte) {
 	t.Helper()
 	switch {
 	case b[0]>>4 == 4:

@@ -9,8 +9,8 @@ import (
 
 // members of a set, the simple way.
 func members[N SequenceNumber | FragmentNumber](s Set[N]) (m []N) {
-	for n := s.Base; n < s.Base+maxSet+2; n++ {
-		if s.Contains(n) {
+	for i := range maxSet {
+		if n := s.Base + N(i); s.Contains(n) {
 			m = append(m, n)
 		}
 	}
