@@ -2,18 +2,20 @@ package replicate
 
 import "time"
 
-// AgeFilter tells frames that waited somewhere from those that did not, by their
-// time stamps: what came by a path much later than the quickest frame of late is
-// old. The clocks at both ends need not agree, only run at one speed: the least
-// difference stands for both what they differ and the delay of the path, as the
-// base delay of RFC 6817 does (section 3.4.2).
+// AgeFilter tells what waited in a sender that stood still, by the time stamps of
+// frames: what ends a long silence of a path, and comes much later than the quickest
+// frame of late, is old. A path that merely is slow, or queues, does not fall silent.
+// The clocks at both ends need not agree, only run at one speed: the least difference
+// stands for both what they differ and the delay of the path, as the base delay of
+// RFC 6817 does (section 3.4.2).
 //
 //	arrived - sent
-//	   ^                            x  old: dropped
-//	   |  - - - - - - - - - - - - - - - limit
-//	   |   x   x            x
-//	   |  x  x   x   x x  x   x  x   x
+//	   ^                         xx    old: dropped
+//	   |  - - - - - - - - - - - - - - - - limit
+//	   |   x   x
+//	   |  x  x   x   x             x  x  x
 //	   +---------------------------------> base: the least of the last minute or two
+//	                  | silence |
 //
 // It fails open: when frames go on being old for agePatience, a clock was set or the
 // path became that slow, and what comes is the measure from then on. The zero value
@@ -28,10 +30,10 @@ type AgeFilter struct {
 
 // Old takes the epoch and the time stamp of a frame (Tag.SentAt) that arrived at
 // that time of the receiver's clock, both in microseconds that wrap, and reports
-// whether it is more than limit (at most half an hour) older than the quickest. It
-// does not allocate.
+// whether it waited for more than limit (at most half an hour). It does not allocate.
 func (f *AgeFilter) Old(epoch, sent, arrived uint32, limit time.Duration, now time.Time) bool {
 	took := arrived - sent
+	silent := now.Sub(f.last) > limit
 	if f.began.IsZero() || epoch != f.epoch || now.Sub(f.last) > ageMemory {
 		*f = AgeFilter{epoch: epoch, least: [2]uint32{took, took}, began: now}
 	}
@@ -49,6 +51,8 @@ func (f *AgeFilter) Old(epoch, sent, arrived uint32, limit time.Duration, now ti
 	switch {
 	case int64(int32(took-base)) <= limit.Microseconds():
 		f.old = time.Time{}
+		return false
+	case f.old.IsZero() && !silent:
 		return false
 	case f.old.IsZero():
 		f.old = now

@@ -70,7 +70,11 @@ func (in *inward) admit(peers []*peer) {
 func (in *inward) deliver(frames [][]byte, offset int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	now := time.Now() // under the lock, since elimination's time must not go back
+	in.walk(frames, offset, time.Now()) // under the lock, since elimination's time must not go back
+}
+
+// walk is deliver at that time. The caller holds mu.
+func (in *inward) walk(frames [][]byte, offset int, now time.Time) {
 	if in.still.stale(now) {
 		in.still.in.Add(uint64(len(frames)))
 		return
@@ -109,7 +113,7 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 		in.begun(l, now)
 	}
 	l.peer.twin.see(t.Epoch, now)
-	old := l.ages.Old(t.Epoch, t.SentAt, in.arrived, in.still.longest(), now)
+	old := l.ages.Old(t.Epoch, t.SentAt, in.arrived, in.still.tolerance(), now)
 	switch t.Type {
 	case replicate.Data, replicate.Part:
 		in.carried(l, len(f))
@@ -197,15 +201,16 @@ func (in *inward) write(p []byte, offset int) {
 
 // flush writes the survivors to the host.
 func (in *inward) flush(offset int) {
-	defer func() { in.pass = in.pass[:0] }()
-	switch {
-	case len(in.pass) == 0:
-		return
-	case in.still.stale(time.Now()): // it began meanwhile
-		in.still.in.Add(uint64(len(in.pass)))
+	pass := in.pass
+	in.pass = in.pass[:0]
+	if len(pass) == 0 {
 		return
 	}
-	if _, err := in.host.Write(in.pass, offset); err != nil {
+	if in.still.stale(time.Now()) { // it began meanwhile
+		in.still.in.Add(uint64(len(pass)))
+		return
+	}
+	if _, err := in.host.Write(pass, offset); err != nil {
 		in.counters.TUNErrors++
 		if in.warned.allow(warningsPerSecond, time.Now()) {
 			in.log.Warn("The TUN device did not take packets, which are lost. Is it down?", "err", err)

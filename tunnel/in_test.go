@@ -102,29 +102,30 @@ func TestInRefuses(t *testing.T) {
 	}
 }
 
-// What the peer stamped long before it came is dropped, whatever its number, and
-// what follows is not; a probe of that age is a probe.
-func TestInDropsWhatIsOld(t *testing.T) {
+// What a silence ends with, and was stamped long before others that came, is dropped,
+// whatever its number, and what follows is not; a probe of that age is a probe.
+func TestInDropsWhatWaited(t *testing.T) {
 	in, h, p := testInward(t)
 	probes := 0
 	in.onProbe = func(*link, path.Probe, int, time.Time) { probes++ }
-	sent := in.still.stamp(time.Now())
+	now := in.start
 	deliver := func(typ replicate.Type, seq replicate.Seq, ago time.Duration) {
 		f := frames(t, p, seq, 1, 0)[0]
 		tag, _, _ := replicate.DecodeTag(f[testOffset:])
-		tag.Type, tag.SentAt = typ, sent-uint32(ago.Microseconds())
+		tag.Type, tag.SentAt = typ, in.still.stamp(now.Add(-ago))
 		if typ == replicate.Probe {
 			f = f[:testOffset+replicate.TagLen+path.ProbeLen]
 		}
 		replicate.PutTag(f[testOffset:], &tag)
-		in.deliver([][]byte{f}, testOffset)
+		in.walk([][]byte{f}, testOffset, now)
 	}
 	deliver(replicate.Data, 1, 0)
+	now = now.Add(5 * time.Second)
 	deliver(replicate.Data, 2, 5*time.Second)
 	deliver(replicate.Part, 3, 5*time.Second)
 	deliver(replicate.Probe, 4, 5*time.Second)
 	deliver(replicate.Data, 2, 0)
-	deliver(replicate.Data, 5, 900*time.Millisecond)
+	deliver(replicate.Data, 5, 5*time.Second)
 	if dropped := in.still.in.Load(); h.packets != 3 || dropped != 2 || probes != 1 {
 		t.Errorf("%d packets written, %d dropped for their age, %d probes; want 3, 2, 1", h.packets, dropped, probes)
 	}

@@ -140,6 +140,9 @@ const (
 	// to 505 ms late, and to drop what is not stale is worse than to deliver what is a
 	// second old after a standstill that short.
 	leastStandstill = time.Second
+	// leastAged is by how much what waited in a sender that stood still is told from
+	// what a network kept: a path that is silent for so long is dead.
+	leastAged = 3 * time.Second
 	// settling is how long after a standstill all is dropped: what the TUN device's
 	// queue (500 packets) and a WireGuard device (2,048 frames) hold is read by then.
 	settling = 50 * time.Millisecond

@@ -10,11 +10,11 @@ import (
 // standstill notices that this program or machine stood still: SIGSTOP, a suspend,
 // a busy machine that did not run us. What waited meanwhile in sockets, in the TUN
 // device's queue and inside here is stale, and those who read or send it ask
-// before they go on. (What was just entering the kernel by a carrier when all stopped
-// leaves nevertheless; the other end tells it by its stamp.) A heart beats every beatInterval; a gap in it is a
-// standstill. CLOCK_MONOTONIC, which now's distances go by, does not run during a
-// suspend: there the gap is in how far CLOCK_BOOTTIME is ahead of it. stale may be
-// called by any goroutine, tick by one.
+// before they go on. A heart beats every beatInterval; a gap in it is a standstill.
+// CLOCK_MONOTONIC, which now's distances go by, does not run during a suspend: there
+// the gap is in how far CLOCK_BOOTTIME is ahead of it. What was just entering the
+// kernel by a carrier leaves nevertheless; the other end tells it by its stamp. stale
+// and stamp may be called by any goroutine, tick by one.
 //
 //	   last beat          first beat after it
 //	-----|..................|-----------------|----------->
@@ -61,8 +61,11 @@ func newStandstill(deadline time.Duration, now time.Time, asleep func() time.Dur
 // setDeadline says how old a packet may be.
 func (s *standstill) setDeadline(d time.Duration) { s.limit.Store(int64(max(d, leastStandstill))) }
 
-// longest is how long something may wait: a longer gap is a standstill.
-func (s *standstill) longest() time.Duration { return time.Duration(s.limit.Load()) }
+// tolerance is how much later than others a frame may come and not be taken for one
+// that waited in a sender that stood still.
+func (s *standstill) tolerance() time.Duration {
+	return max(time.Duration(s.limit.Load()), leastAged)
+}
 
 // stale reports whether what is read now may have waited in a standstill. A nil
 // standstill never was.
@@ -106,7 +109,7 @@ func (s *standstill) tickAt(at, wall int64) (w woken) {
 }
 
 // stamp is the clock of Tag.SentAt: microseconds of CLOCK_BOOTTIME, which nobody
-// sets and which runs during a suspend, counted from the start.
+// sets and which runs during a suspend, though that shows only from the next beat on.
 func (s *standstill) stamp(now time.Time) uint32 {
 	return uint32((now.Sub(s.start) + time.Duration(s.slept.Load())).Microseconds())
 }
