@@ -24,8 +24,8 @@ type Data struct {
 }
 
 // DataFrag is one or more consecutive fragments of a sample (DATA_FRAG, 8.3.8.3).
-// The Payload is that of these fragments; only the first fragment begins with an
-// encapsulation.
+// The Payload is that of these fragments, and up to three octets of padding; only
+// the first fragment begins with an encapsulation.
 type DataFrag struct {
 	Data
 
@@ -79,8 +79,8 @@ func (s *Submessage) DataFrag() (f DataFrag, ok bool) {
 		return DataFrag{}, false
 	}
 	last := uint64(f.FragmentStart) + uint64(f.FragmentsInSubmessage) - 1
-	if f.FragmentStart == 0 || last > uint64(f.Fragments()) ||
-		size > int(f.FragmentsInSubmessage)*int(f.FragmentSize) {
+	most := (int(f.FragmentsInSubmessage)*int(f.FragmentSize) + 3) / 4 * 4 // padded, so that the next is aligned
+	if f.FragmentStart == 0 || last > uint64(f.Fragments()) || size > most {
 		return DataFrag{}, false
 	}
 	f.partial = f.partial || f.FragmentStart > 1

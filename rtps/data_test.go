@@ -130,6 +130,7 @@ func TestDataFrag(t *testing.T) {
 		{"none", 1, 0, 100, 250, 0, false, 0},
 		{"of size 0", 1, 1, 0, 250, 0, false, 0},
 		{"larger than the sample", 1, 1, 251, 250, 250, false, 0},
+		{"padded in full", 1, 1, 99, 250, 100, true, 3},
 		{"more than they can hold", 1, 2, 100, 250, 204, false, 0},
 	} {
 		s := readOne(t, KindDataFrag, 0, build(c.start, c.count, c.size, c.sample, c.payload))

@@ -48,7 +48,6 @@ func (e *encoder) little() byte {
 func (e *encoder) raw(b ...byte) *encoder { e.b = append(e.b, b...); return e }
 func (e *encoder) u16(v uint16) *encoder  { e.b = e.AppendUint16(e.b, v); return e }
 func (e *encoder) u32(v uint32) *encoder  { e.b = e.AppendUint32(e.b, v); return e }
-func (e *encoder) u64(v uint64) *encoder  { e.b = e.AppendUint64(e.b, v); return e }
 
 func (e *encoder) halves(v uint64) *encoder { return e.u32(uint32(v >> 32)).u32(uint32(v)) }
 

@@ -13,8 +13,8 @@ type Message struct {
 	Destination Prefix // whom it is for; zero: everyone
 	Timestamp   Time   // of the source; TimeInvalid if it gave none
 
-	// Checksum says that a HEADER_EXTENSION (RTPS 2.5) with a checksum over all of
-	// the message came first: no octet may be changed.
+	// Checksum says that one over all of the message came first, in a
+	// HEADER_EXTENSION (RTPS 2.5) or RTI's own way: no octet may be changed.
 	Checksum bool
 
 	// Secured says that a submessage of DDS Security was met: what follows may be
@@ -111,6 +111,8 @@ func (m *Message) interpret(s *Submessage) bool {
 	switch {
 	case s.Kind.security():
 		m.Secured = true
+	case s.Kind == kindCRC && s.Start == headerSize && m.Vendor == VendorRTI:
+		m.Checksum = true
 	case len(b) < s.needs():
 		return s.Cut // nothing follows that the state would matter for
 	case s.Kind == KindHeaderExtension:

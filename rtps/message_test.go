@@ -167,6 +167,7 @@ func TestSubmessages(t *testing.T) {
 		{"with all but a checksum", "001f1800 000000000000000000000000000000000000000000000000", 0, "[00:20+24] unread 0"},
 		{"with all, one octet short", "001f1700 0000000000000000000000000000000000000000000000", 0, "[] unread 27"},
 		{"HEADER_EXTENSION not first", "01010000 00210400 00000000", 0, "[01:20+0] unread 8 checksum"},
+		{"0x80 of another than RTI", "80010400 00000000", 0, "[80:20+4] unread 0"},
 		{"signed submessage", "31010400 00000000 15010400 00000000 32010400 00000000", 0,
 			"[31:20+4 15:28+4 32:36+4] unread 0 secured"},
 		{"encrypted message", "33010400 00000000 30010400 00000000 34010400 00000000", 0,
@@ -174,6 +175,22 @@ func TestSubmessages(t *testing.T) {
 	} {
 		if got := walk(t, unhex(t, header+c.message), c.whole); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// RTI Connext begins messages with a checksum if it is told to.
+func TestChecksumOfRTI(t *testing.T) {
+	const header, first, pad = "52545053 0203 0101 000102030405060708090a0b", "80010400 deadbeef", "01010000"
+	for message, want := range map[string]string{
+		header + first + pad:       "[80:20+4 01:28+0] unread 0 checksum",
+		header + pad + first:       "[01:20+0 80:24+4] unread 0",
+		header + pad + pad:         "[01:20+0 01:24+0] unread 0",
+		header + "81010000" + pad:  "[81:20+4] unread 0",
+		header + "80010800 000000": "[] unread 7",
+	} {
+		if got := walk(t, unhex(t, message), 0); got != want {
+			t.Errorf("%s: %s, want %s", message, got, want)
 		}
 	}
 }

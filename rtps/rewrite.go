@@ -12,10 +12,6 @@ const (
 	padSize = submessageHeader
 )
 
-// kindCRC is RTI's own submessage that begins a message with a checksum over all
-// of it.
-const kindCRC Kind = 0x80
-
 // Gap turns the sample in s, DATA or DATA_FRAG, into a GAP: the reader, or every
 // reader if it names none, is told not to wait for that number of that writer
 // (8.3.8.4). What is left of s becomes a PAD, so that no other submessage moves. It
@@ -28,7 +24,7 @@ const kindCRC Kind = 0x80
 // one, or the message's octets are signed or summed up by more than UDP. After true,
 // s is not to be used any more; m goes on.
 func (d *Datagram) Gap(m *Message, s *Submessage) bool {
-	if m.Checksum || m.Secured || len(m.octets) != len(d.Payload) || s.End > d.Whole || d.summed() {
+	if m.Checksum || m.Secured || len(m.octets) != len(d.Payload) || s.End > d.Whole {
 		return false
 	}
 	seq, ok := s.sequence()
@@ -49,11 +45,6 @@ func (d *Datagram) Gap(m *Message, s *Submessage) bool {
 	d.updateChecksum(old, now[:size])
 	copy(old, now[:size])
 	return true
-}
-
-// summed says that the message begins with RTI's checksum over all of it.
-func (d *Datagram) summed() bool {
-	return len(d.Payload) > headerSize && Vendor(d.Payload[6:8]) == VendorRTI && Kind(d.Payload[headerSize]) == kindCRC
 }
 
 // sequence returns the number of the sample in s.

@@ -37,6 +37,9 @@ const (
 	KindSRTPSPostfix    Kind = 0x34
 )
 
+// kindCRC is RTI's own: a checksum over all of the message that it begins.
+const kindCRC Kind = 0x80
+
 // security says that k is of the range kept for DDS Security (Table 9.14).
 func (k Kind) security() bool { return k >= 0x30 && k <= 0x3f }
 
