@@ -40,7 +40,7 @@ func Gateway(ctx context.Context, o Options) error {
 		return b.fail(err)
 	}
 	l := &live[config.Gateway]{
-		file: o.ConfigFile, role: "gateway", level: o.Level, started: cfg, key: key,
+		file: o.ConfigFile, role: "gateway", level: o.Level, started: cfg, current: cfg, key: key,
 		load: config.LoadGateway, node: func(c *config.Gateway) *config.Node { return &c.Node },
 		more: func(started, fresh *config.Gateway) (keys []string) {
 			if !slices.Equal(started.ListenPorts, fresh.ListenPorts) {

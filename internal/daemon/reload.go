@@ -30,7 +30,7 @@ type live[C any] struct {
 
 	mu      sync.Mutex
 	started *C
-	current *C           // nil: as started
+	current *C           // as of the last reload that was taken over
 	key     keys.Private // at the start
 }
 
@@ -71,9 +71,6 @@ func (l *live[C]) takeOver() (changes []slog.Attr, late string, err error) {
 	}
 	if err := l.apply(fresh); err != nil {
 		return nil, "", fmt.Errorf("the daemon goes on with the configuration that it has, since the new one cannot be used: %w", err)
-	}
-	if l.current == nil {
-		l.current = l.started
 	}
 	changes = l.changes(l.current, fresh)
 	l.current = fresh

@@ -56,7 +56,7 @@ func TestReload(t *testing.T) {
 		var applied *config.Gateway
 		var log strings.Builder
 		l := &live[config.Gateway]{
-			file: file, role: "gateway", level: new(slog.LevelVar), started: started, key: key,
+			file: file, role: "gateway", level: new(slog.LevelVar), started: started, current: started, key: key,
 			changes: gatewayChanges, log: slog.New(slog.NewTextHandler(&log, nil)),
 			load: config.LoadGateway, node: func(g *config.Gateway) *config.Node { return &g.Node },
 			more: func(old, fresh *config.Gateway) []string {

@@ -45,7 +45,7 @@ func Robot(ctx context.Context, o Options) error {
 	}
 	d.count() // before any carrier is used
 	l := &live[config.Robot]{
-		file: o.ConfigFile, role: "robot", level: o.Level, started: cfg, key: key,
+		file: o.ConfigFile, role: "robot", level: o.Level, started: cfg, current: cfg, key: key,
 		load: config.LoadRobot, node: func(c *config.Robot) *config.Node { return &c.Node },
 		more:  func(_, _ *config.Robot) []string { return nil },
 		apply: d.apply, changes: robotChanges, log: o.Log,
