@@ -1,21 +1,13 @@
 package rtps
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/gopacket/pcapgo"
 )
 
 // Every message of the captures reads as tshark reads it, and what the first
@@ -225,66 +217,13 @@ func readRows(t *testing.T, name string) map[string]map[string]string {
 	return rows
 }
 
-// readMessages returns the payloads of all datagrams of a capture of IP packets,
-// put together where they came in fragments.
-func readMessages(t testing.TB, name string) (messages []captured) {
+// readMessages returns the payloads of all whole datagrams of a capture.
+func readMessages(t testing.TB, capture string) (messages []captured) {
 	t.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
+	for _, k := range readCapture(t, capture) {
+		_, udp, _ := k.join(t)
+		_, first, _ := train{packets: k.packets[:1]}.join(t)
+		messages = append(messages, captured{fmt.Sprint(k.number), udp[8:], len(first) - 8})
 	}
-	defer func() { _ = file.Close() }()
-	unzipped, err := gzip.NewReader(bufio.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	packets, err := pcapgo.NewReader(unzipped)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fragments := map[string]map[int][]byte{} // by addresses and number; then by offset
-	for frame := 1; ; frame++ {
-		b, _, err := packets.ReadPacketData()
-		if errors.Is(err, io.EOF) {
-			return messages
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		key, offset, more, data := fragment(t, b)
-		if fragments[key] == nil {
-			fragments[key] = map[int][]byte{}
-		}
-		fragments[key][offset] = data
-		if more { // in the captures they come in order
-			continue
-		}
-		var whole []byte
-		for _, o := range slices.Sorted(maps.Keys(fragments[key])) {
-			if o == len(whole) {
-				whole = append(whole, fragments[key][o]...)
-			}
-		}
-		first := len(fragments[key][0])
-		delete(fragments, key)
-		if first < 8 || len(whole) != int(binary.BigEndian.Uint16(whole[4:])) {
-			continue // a fragment before it was lost
-		}
-		messages = append(messages, captured{fmt.Sprint(frame), whole[8:], first - 8})
-	}
-}
-
-// fragment takes an IP packet apart: to which datagram it belongs, and which
-// part of it it has.
-func fragment(t testing.TB, b []byte) (key string, offset int, more bool, data []byte) {
-	t.Helper()
-	switch {
-	case b[0]>>4 == 4:
-		field := binary.BigEndian.Uint16(b[6:])
-		return string(b[4:6]) + string(b[12:20]), int(field&0x1fff) * 8, field&0x2000 != 0, b[int(b[0]&15)*4:]
-	case b[6] == 44: // fragment header of IPv6
-		field := binary.BigEndian.Uint16(b[42:])
-		return string(b[44:48]) + string(b[8:40]), int(field &^ 7), field&1 != 0, b[48:]
-	default:
-		return string(b[8:40]), 0, false, b[40:]
-	}
+	return messages
 }

@@ -57,8 +57,10 @@ func (s *Submessage) Data() (d Data, ok bool) {
 		return Data{}, false
 	}
 	d.HasPayload, d.Key = has || key, key
-	_, ok = s.sample(&d, dataFields, s.Flags&flagNonStandard != 0)
-	return d, ok
+	if _, ok := s.sample(&d, dataFields, s.Flags&flagNonStandard != 0); !ok {
+		return Data{}, false
+	}
+	return d, true
 }
 
 // DataFrag reads s as DATA_FRAG. False means the same as for Data.

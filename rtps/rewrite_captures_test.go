@@ -1,112 +1,15 @@
 package rtps
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
 )
-
-// train is the IP packets of one datagram, in order.
-type train struct {
-	name    string
-	packets [][]byte
-}
-
-// readTrains returns all whole datagrams of the captures.
-func readTrains(t testing.TB) (trains []train) {
-	t.Helper()
-	captures, err := filepath.Glob("testdata/*.pcap.gz")
-	if err != nil || len(captures) == 0 {
-		t.Fatalf("no captures: %v", err)
-	}
-	for _, capture := range captures {
-		file, err := os.Open(capture)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := pcapgo.NewReader(bufio.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		open := map[string][][]byte{} // the fragments so far, by what gopacket knows them by
-		for number := 1; ; number++ {
-			b, _, err := r.ReadPacketData()
-			if errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			key, more := fragmentKey(t, b)
-			open[key] = append(open[key], b)
-			if !more {
-				k := train{fmt.Sprintf("%s, packet %d", filepath.Base(capture), number), open[key]}
-				delete(open, key)
-				if _, _, whole := k.join(t); whole {
-					trains = append(trains, k)
-				}
-			}
-		}
-		_ = file.Close()
-	}
-	return trains
-}
-
-func decode(t testing.TB, b []byte) gopacket.Packet {
-	t.Helper()
-	first := layers.LayerTypeIPv4
-	if b[0]>>4 == 6 {
-		first = layers.LayerTypeIPv6
-	}
-	p := gopacket.NewPacket(b, first, gopacket.DecodeOptions{NoCopy: true})
-	if p.NetworkLayer() == nil {
-		t.Fatalf("gopacket cannot read %x", b)
-	}
-	return p
-}
-
-func fragmentKey(t testing.TB, b []byte) (key string, more bool) {
-	switch ip := decode(t, b).NetworkLayer().(type) {
-	case *layers.IPv4:
-		return fmt.Sprint(ip.SrcIP, ip.DstIP, ip.Id), ip.Flags&layers.IPv4MoreFragments != 0
-	case *layers.IPv6:
-		if f, ok := decode(t, b).Layer(layers.LayerTypeIPv6Fragment).(*layers.IPv6Fragment); ok {
-			return fmt.Sprint(ip.SrcIP, ip.DstIP, f.Identification), f.MoreFragments
-		}
-	}
-	return "", false
-}
-
-// join puts a train together, by gopacket alone. whole is false for one that
-// lacks a packet.
-func (k train) join(t testing.TB) (ip gopacket.NetworkLayer, udp []byte, whole bool) {
-	t.Helper()
-	for _, b := range k.packets {
-		p := decode(t, b)
-		offset, part := 0, p.NetworkLayer().LayerPayload()
-		if ip, ok := p.NetworkLayer().(*layers.IPv4); ok {
-			offset = int(ip.FragOffset) * 8
-		} else if f, ok := p.Layer(layers.LayerTypeIPv6Fragment).(*layers.IPv6Fragment); ok {
-			offset, part = int(f.FragmentOffset)*8, f.LayerPayload()
-		}
-		if offset != len(udp) {
-			return nil, nil, false
-		}
-		udp = append(udp, part...)
-		ip = p.NetworkLayer()
-	}
-	return ip, udp, len(udp) >= 8 && len(udp) == int(binary.BigEndian.Uint16(udp[4:]))
-}
 
 // sum returns the checksum that the datagram should have, by gopacket, with 0xffff
 // for 0.
@@ -188,7 +91,7 @@ func TestGapInCaptures(t *testing.T) {
 	for _, k := range readTrains(t) {
 		ip, before, _ := k.join(t)
 		if got := binary.BigEndian.Uint16(before[6:]); got != sum(t, ip, before) {
-			t.Fatalf("%s: its checksum is wrong before", k.name)
+			t.Fatalf("%s: its checksum is wrong before", k)
 		}
 		parts := takeApart(t, before[8:])
 		for i, p := range parts {
@@ -198,26 +101,26 @@ func TestGapInCaptures(t *testing.T) {
 			changed := k.gap(t, p.start)
 			if p.end-p.start < 32 || k.behind(t, p) {
 				if changed != nil {
-					t.Errorf("%s: the sample %d was rewritten, though there is no room", k.name, i)
+					t.Errorf("%s: the sample %d was rewritten, though there is no room", k, i)
 				}
 				samples["no room"]++
 				continue
 			}
 			if changed == nil {
-				t.Errorf("%s: the sample %+v was not rewritten", k.name, p)
+				t.Errorf("%s: the sample %+v was not rewritten", k, p)
 				continue
 			}
-			_, after, whole := train{k.name, changed}.join(t)
+			_, after, whole := train{packets: changed}.join(t)
 			if !whole || binary.BigEndian.Uint16(after[6:]) != sum(t, ip, after) {
-				t.Errorf("%s: the checksum is wrong", k.name)
+				t.Errorf("%s: the checksum is wrong", k)
 			}
 			checkGap(t, before[8:], after[8:], p)
 			if !bytes.Equal(before[:6], after[:6]) || !slices.EqualFunc(k.packets[1:], changed[1:], bytes.Equal) {
-				t.Errorf("%s: more than the first packet's payload was changed", k.name)
+				t.Errorf("%s: more than the first packet's payload was changed", k)
 			}
 			got := takeApart(t, after[8:])
 			if want := expected(parts, i); !slices.Equal(got, want) {
-				t.Errorf("%s: the submessages are %v, want %v", k.name, got, want)
+				t.Errorf("%s: the submessages are %v, want %v", k, got, want)
 			}
 			samples[fmt.Sprintf("%#02x, IPv%c, fragments: %v", p.kind, "4.6"[k.packets[0][0]>>4-4], len(k.packets) > 1)]++
 		}
@@ -254,7 +157,7 @@ func (k train) gap(t testing.TB, start int) [][]byte {
 	var d Datagram
 	var m Message
 	if !d.Read(changed[0]) || !m.Read(d.Payload, d.Whole) {
-		t.Fatalf("%s: not read", k.name)
+		t.Fatalf("%s: not read", k)
 	}
 	for s := (Submessage{}); m.Next(&s); {
 		if s.Start != start {
@@ -266,7 +169,7 @@ func (k train) gap(t testing.TB, start int) [][]byte {
 		break
 	}
 	if !slices.EqualFunc(changed, k.packets, bytes.Equal) {
-		t.Errorf("%s: refused, and yet changed", k.name)
+		t.Errorf("%s: refused, and yet changed", k)
 	}
 	return nil
 }
@@ -275,7 +178,7 @@ func (k train) gap(t testing.TB, start int) [][]byte {
 func (k train) behind(t testing.TB, p part) bool {
 	var d Datagram
 	if !d.Read(k.packets[0]) {
-		t.Fatalf("%s: not read", k.name)
+		t.Fatalf("%s: not read", k)
 	}
 	return p.start+min(p.end-p.start, 36) > len(d.Payload)
 }
