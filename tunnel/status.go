@@ -57,6 +57,8 @@ type UsageStatus struct {
 	Month string `json:"month"` // such as "2026-11"
 	Used  uint64 `json:"used_bytes"`
 	Cap   uint64 `json:"cap_bytes"`
+	// Spent says that Cap is used up but for a small reserve, so the carrier rests.
+	Spent bool `json:"spent"`
 }
 
 // CarrierStatus is one uplink of a robot.

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
@@ -32,27 +31,31 @@ func (h Host) caps(f *Facts, robot *config.Robot, all []carriers.Carrier) {
 	}
 }
 
-// resting says of each carrier that is not used, although its interface could be,
-// why that is.
-func (f *Facts) resting() map[string]string {
-	out := map[string]string{}
+// unused is why a carrier is not used, although its interface could be.
+type unused struct{ id, problem string }
+
+// unused returns the carriers that are not used, although their interfaces could be.
+func (f *Facts) unused() map[string]unused {
+	out := map[string]unused{}
 	if s := f.Daemon.Status; s != nil {
 		for i := range s.Carriers {
 			c := &s.Carriers[i]
-			if c.Problem == "" || f.lacking(c.Interface) {
+			// The name of one that is gone may be another carrier's by now.
+			if c.Problem == "" || c.Gone || f.lacking(c.Interface) {
 				continue
 			}
-			out[c.Interface] = c.Problem
-			if !strings.Contains(c.Problem, c.Interface) {
-				out[c.Interface] = c.Interface + ": " + c.Problem
+			id := idUnusable
+			if c.Usage != nil && c.Usage.Spent {
+				id = idResting
 			}
+			out[c.Interface] = unused{id, c.Interface + ": " + c.Problem}
 		}
 		return out
 	}
 	for _, c := range f.Caps {
 		if c.Spent && !f.lacking(c.Carrier) {
-			out[c.Carrier] = fmt.Sprintf("%s has used %s of its monthly cap of %s, which leaves but a small reserve, so it rests until %s is over. "+
-				"To use it nevertheless, raise monthly_cap in %s.", c.Carrier, size(c.Used), size(c.State.Cap), c.Month, f.Config.File)
+			out[c.Carrier] = unused{idResting, fmt.Sprintf("%s has used %s of its monthly cap of %s, which leaves but a small reserve, so it rests until %s is over. "+
+				"To use it nevertheless, raise monthly_cap in %s.", c.Carrier, size(c.Used), size(c.State.Cap), c.Month, f.Config.File)}
 		}
 	}
 	return out

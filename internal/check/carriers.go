@@ -10,24 +10,30 @@ import (
 	"github.com/fogplr/fogplr/routing"
 )
 
+// Findings about carriers that are not used.
+const (
+	idUnusable = "carrier.unusable"
+	idResting  = "carrier.resting" // since its monthly cap is used up
+)
+
 // judgeCarriers looks at a robot's carriers.
 func judgeCarriers(f *Facts) []Finding {
 	if f.Network == nil || !f.robot() {
 		return nil
 	}
 	var out []Finding
-	resting := f.resting()
-	usable := slices.ContainsFunc(f.Network.Carriers, func(c routing.CarrierFacts) bool { return c.Problem == "" && resting[c.Interface] == "" })
+	left := f.unused()
+	usable := slices.ContainsFunc(f.Network.Carriers, func(c routing.CarrierFacts) bool { return c.Problem == "" && left[c.Interface].problem == "" })
 	for i := range f.Network.Carriers {
 		c := &f.Network.Carriers[i]
 		switch {
 		case c.Problem != "":
-			out = append(out, unusable("carrier.unusable", c.Problem, usable, len(f.Network.Carriers)))
+			out = append(out, unusable(idUnusable, c.Problem, usable, len(f.Network.Carriers)))
 		case c.Warning != "":
 			out = append(out, Finding{ID: "carrier.routes", Level: Warning, Text: c.Warning})
 		}
-		if rests := resting[c.Interface]; rests != "" {
-			out = append(out, unusable("carrier.resting", rests, usable, len(f.Network.Carriers)))
+		if u, ok := left[c.Interface]; ok {
+			out = append(out, unusable(u.id, u.problem, usable, len(f.Network.Carriers)))
 		}
 		out = append(out, f.wayBack(c)...)
 		out = append(out, f.size(c)...)

@@ -51,9 +51,9 @@ func (f *Facts) silent() []Finding {
 
 // paths says once what each hint of the status is about.
 func paths(s *tunnel.Status) []Finding {
-	unusable := map[string]bool{} // which judgeCarriers tells
+	unusable := map[int]bool{} // slots, which judgeCarriers tells
 	for _, c := range s.Carriers {
-		unusable[c.Interface] = c.Problem != ""
+		unusable[c.Slot] = c.Problem != ""
 	}
 	type hint struct {
 		up   bool
@@ -68,7 +68,7 @@ func paths(s *tunnel.Status) []Finding {
 			if p.Up {
 				up++
 			}
-			if p.Hint == "" || p.Stage == "starting" || unusable[p.Carrier] {
+			if p.Hint == "" || p.Stage == "starting" || unusable[p.Slot] {
 				continue
 			}
 			h := hint{p.Up, p.Hint}

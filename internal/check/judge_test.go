@@ -90,7 +90,7 @@ func TestCaps(t *testing.T) {
 		}
 	}
 	rests := func(f *Facts) {
-		f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "Its cap is used up, so wwan0 rests."}, {Interface: "wlan0", Usable: true}}
+		f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "Its cap is used up, so wwan0 rests.", Usage: &tunnel.UsageStatus{Spent: true}}, {Slot: 1, Interface: "wlan0", Usable: true}}
 	}
 	try(t, []row{
 		{"one is used up", "robot", before, spent("wwan0"), "warning carrier.resting",
@@ -101,11 +101,45 @@ func TestCaps(t *testing.T) {
 			"warning carrier.unusable", "wwan0 is down"},
 		{"used up, the other is away", "robot", before, func(f *Facts) { spent("wwan0")(f); f.Network.Carriers[1].Problem = "wlan0 is down." },
 			"fails carrier.resting, fails carrier.unusable", "wlan0 is down"},
-		{"the daemon says it", "robot", during, rests, "warning carrier.resting", "Its cap is used up, so wwan0 rests.|The other carriers work"},
+		{"the daemon says it", "robot", during, rests, "warning carrier.resting", "wwan0: Its cap is used up, so wwan0 rests.|The other carriers work"},
 		{"the daemon says it, old books", "robot", during, func(f *Facts) { spent("wlan0")(f); rests(f) }, "warning carrier.resting", "wwan0 rests"},
-		{"the daemon does not say of which", "robot", during, func(f *Facts) {
-			f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "It is looked up."}}
-		}, "warning carrier.resting", "wwan0: It is looked up."},
+		{"not by its cap", "robot", during, func(f *Facts) {
+			f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "It is looked up.", Usage: new(tunnel.UsageStatus)}}
+		}, "warning carrier.unusable", "wwan0: It is looked up."},
+		{"without a cap, named as part of another", "robot", during, func(f *Facts) {
+			f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "It conflicts with wwan01."}}
+		}, "warning carrier.unusable", "wwan0: It conflicts with wwan01."},
+	})
+}
+
+// The carrier that has the name of one that is gone is judged by itself.
+func TestNameOfOneThatIsGone(t *testing.T) {
+	carriers := []tunnel.CarrierStatus{
+		{Interface: "wwan0", Slot: 0, Gone: true, Problem: "There is no interface wwan0 with its MAC now."},
+		{Interface: "wwan0", Slot: 1, Usable: true},
+	}
+	only := func(order ...int) func(*Facts) {
+		return func(f *Facts) {
+			f.Network.Carriers = f.Network.Carriers[:1]
+			for _, i := range order {
+				f.Daemon.Status.Carriers = append(f.Daemon.Status.Carriers, carriers[i])
+			}
+		}
+	}
+	suffers := func(order ...int) func(*Facts) {
+		return func(f *Facts) {
+			only(order...)(f)
+			f.Daemon.Status.Peers[0].Paths = []tunnel.PathStatus{
+				{Carrier: "wwan0", Slot: 0, Hint: "It is gone."},
+				{Carrier: "wwan0", Slot: 1, Up: true, Hint: "Large packets do not pass."},
+			}
+		}
+	}
+	try(t, []row{
+		{"gone first", "robot", during, only(0, 1), "", ""},
+		{"gone last", "robot", during, only(1, 0), "", ""},
+		{"its paths, gone first", "robot", during, suffers(0, 1), "warning daemon.path", "wwan0 to west: Large packets"},
+		{"its paths, gone last", "robot", during, suffers(1, 0), "warning daemon.path", "wwan0 to west: Large packets"},
 	})
 }
 

@@ -155,7 +155,7 @@ func (d *robot) decorate(s *tunnel.Status) {
 		c.Gone = d.gone(c.Slot)
 		if m, ok := d.used[c.Slot]; ok {
 			moved := d.tunnel.Moved(c.Slot)
-			c.Usage = &tunnel.UsageStatus{Month: m.state.Month, Used: m.state.Used + max(moved, m.at) - m.at, Cap: m.state.Cap}
+			c.Usage = &tunnel.UsageStatus{Month: m.state.Month, Used: m.state.Used + max(moved, m.at) - m.at, Cap: m.state.Cap, Spent: m.state.Spent}
 		}
 	}
 	for _, r := range d.names.Status() {
