@@ -146,6 +146,11 @@ func bytes(n uint64) string {
 	return fmt.Sprintf("%.3g MB", float64(n)/1e6)
 }
 
+// status says what a carrier has used when the tunnel has moved that much by it.
+func (m metered) status(moved uint64) *tunnel.UsageStatus {
+	return &tunnel.UsageStatus{Month: m.state.Month, Used: m.state.Used + max(moved, m.at) - m.at, Cap: m.state.Cap, Spent: m.state.Spent}
+}
+
 // decorate adds to the tunnel's status what only the daemon knows.
 func (d *robot) decorate(s *tunnel.Status) {
 	d.mu.Lock()
@@ -154,8 +159,7 @@ func (d *robot) decorate(s *tunnel.Status) {
 		c := &s.Carriers[i]
 		c.Gone = d.gone(c.Slot)
 		if m, ok := d.used[c.Slot]; ok {
-			moved := d.tunnel.Moved(c.Slot)
-			c.Usage = &tunnel.UsageStatus{Month: m.state.Month, Used: m.state.Used + max(moved, m.at) - m.at, Cap: m.state.Cap, Spent: m.state.Spent}
+			c.Usage = m.status(d.tunnel.Moved(c.Slot))
 		}
 	}
 	for _, r := range d.names.Status() {

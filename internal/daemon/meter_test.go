@@ -4,27 +4,24 @@ import (
 	"testing"
 
 	"github.com/fogplr/fogplr/internal/usage"
-	"github.com/fogplr/fogplr/resolve"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
-// The status tells the carriers whose caps are used up from others.
-func TestSpentIsTold(t *testing.T) {
-	d := &robot{
-		tunnel: new(tunnel.Robot), names: resolve.NewRunner(resolve.Config{}),
-		used: map[int]metered{
-			1: {state: usage.State{Month: "2026-11", Used: 7, Cap: 9}},
-			3: {state: usage.State{Month: "2026-11", Used: 9, Cap: 9, Spent: true}},
-		},
-	}
-	s := tunnel.Status{Carriers: []tunnel.CarrierStatus{{Slot: 0}, {Slot: 1}, {Slot: 3}}}
-	d.decorate(&s)
-	if u := s.Carriers[0].Usage; u != nil {
-		t.Errorf("without a cap: %+v", u)
-	}
-	for i, want := range []tunnel.UsageStatus{{Month: "2026-11", Used: 7, Cap: 9}, {Month: "2026-11", Used: 9, Cap: 9, Spent: true}} {
-		if u := s.Carriers[i+1].Usage; u == nil || *u != want {
-			t.Errorf("carrier %d: %+v, want %+v", i+1, u, want)
+// The status has what was moved since the last count, and tells the carriers whose
+// caps are used up from others.
+func TestMeteredStatus(t *testing.T) {
+	const month = "2026-11"
+	for _, c := range []struct {
+		state     usage.State
+		at, moved uint64
+		want      tunnel.UsageStatus
+	}{
+		{usage.State{Month: month, Used: 5, Cap: 9}, 3, 4, tunnel.UsageStatus{Month: month, Used: 6, Cap: 9}},
+		{usage.State{Month: month, Used: 5, Cap: 9}, 3, 0, tunnel.UsageStatus{Month: month, Used: 5, Cap: 9}}, // configured anew
+		{usage.State{Month: month, Used: 9, Cap: 9, Spent: true}, 3, 3, tunnel.UsageStatus{Month: month, Used: 9, Cap: 9, Spent: true}},
+	} {
+		if got := (metered{state: c.state, at: c.at}).status(c.moved); *got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.state, *got, c.want)
 		}
 	}
 }
