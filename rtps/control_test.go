@@ -201,3 +201,14 @@ func TestSet(t *testing.T) {
 		}
 	})
 }
+
+// Bits behind the last one mean nothing.
+func TestSetTail(t *testing.T) {
+	s := Set[FragmentNumber]{Base: 1}
+	if _, ok := s.read(bigEndian, []byte{0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff}); !ok || len(members(s)) != 0 {
+		t.Errorf("%v, members %v", ok, members(s))
+	}
+	if n, ok := s.Next(0); ok {
+		t.Errorf("%d is in an empty set", n)
+	}
+}
