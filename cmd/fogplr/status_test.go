@@ -152,7 +152,7 @@ func TestPathsAreToldBySize(t *testing.T) {
 		{tunnel.PathStatus{Up: true, Carries: true, LargestPacket: 108, Stage: lost, Latent: true}, "up, large packets lost", ""},
 		{tunnel.PathStatus{LargestPacket: 1116, Parts: 2, Stage: "no reply"}, "down: no reply", ""},
 	} {
-		if state, hint := pathState(&c.path), sizeHint(&c.path); state != c.state || !strings.Contains(hint, c.hint) || c.hint == "" && hint != "" {
+		if state, hint := pathState(&c.path, false), sizeHint(&c.path); state != c.state || !strings.Contains(hint, c.hint) || c.hint == "" && hint != "" {
 			t.Errorf("%+v: %q, %q", c.path, state, hint)
 		}
 	}
@@ -161,7 +161,7 @@ func TestPathsAreToldBySize(t *testing.T) {
 func TestFailing(t *testing.T) {
 	robot, gateway := robotStatus(), gatewayStatus()
 	want := []string{
-		"gateway east cannot be reached; the others carry on: no reply on wwan0, wlan0; carrier gone on eth0", "the path eth0 to west is not up",
+		"gateway east cannot be reached (no reply on wwan0; silent for 1m15s on wlan0; carrier gone on eth0); 1 of 2 gateways can be", "the path eth0 to west is not up",
 		"the path wwan0 to east is not up", "the path wlan0 to east is not up", "the path eth0 to east is not up",
 	}
 	if got := failing(&robot); !reflect.DeepEqual(got, want) {
@@ -174,33 +174,6 @@ func TestFailing(t *testing.T) {
 	gateway.Peers[0].Paths[1].Stage = "address not allowed"
 	if got := failing(&gateway); len(got) != 2 {
 		t.Errorf("gateway with two failing paths: %q", got)
-	}
-}
-
-// A robot is ready with one gateway, and says why when it reaches none.
-func TestUnreached(t *testing.T) {
-	robot, gateway := robotStatus(), gatewayStatus()
-	for i := range robot.Peers[0].Paths {
-		robot.Peers[0].Paths[i].Up = false
-	}
-	robot.Ready = false
-	robot.Peers[0].Paths[0].Stage = "handshake refused\x1b"
-	bare := tunnel.Status{Role: "robot", Peers: []tunnel.PeerStatus{{Name: "west"}}}
-	for name, c := range map[string]struct {
-		status tunnel.Status
-		want   []string
-	}{
-		"none":       {robot, []string{"no gateway can be reached: handshake refused? on wwan0; no reply on wlan0, wwan0; carrier gone on eth0"}},
-		"no carrier": {bare, []string{"no gateway can be reached: there is no carrier"}},
-		"no gateway": {tunnel.Status{Role: "robot"}, []string{"no gateway can be reached: none is configured"}},
-		"gateway":    {gateway, nil},
-	} {
-		if got := unreached(&c.status); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-	if got := failing(&robot); got[0] != "robot stretch is not ready" || !strings.HasPrefix(got[1], "no gateway can be reached: ") {
-		t.Errorf("%q", got)
 	}
 }
 
@@ -244,7 +217,7 @@ func TestStatusCommand(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || !reflect.DeepEqual(got, s) {
 		t.Errorf("JSON: %v, %+v", err, got)
 	}
-	if code != 1 || strings.Count(errs, "\n") != 5 || !strings.HasPrefix(errs, "fogplr: gateway east cannot be reached; the others carry on: ") {
+	if code != 1 || strings.Count(errs, "\n") != 5 || !strings.HasPrefix(errs, "fogplr: gateway east cannot be reached (no reply on wwan0; ") {
 		t.Errorf("check: %d, %q", code, errs)
 	}
 	s.Ready, s.Peers, s.Carriers = true, nil, nil

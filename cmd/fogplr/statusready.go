@@ -16,9 +16,16 @@ func unreached(s *tunnel.Status) (sentences []string) {
 	if !s.Ready {
 		return []string{"no gateway can be reached: " + obstacles(s, s.Peers)}
 	}
+	reached := 0
+	for i := range s.Peers {
+		if s.Peers[i].Reached() {
+			reached++
+		}
+	}
 	for i := range s.Peers {
 		if p := &s.Peers[i]; !p.Reached() {
-			sentences = append(sentences, fmt.Sprintf("gateway %s cannot be reached; the others carry on: %s", printable(p.Name), obstacles(s, s.Peers[i:i+1])))
+			sentences = append(sentences, fmt.Sprintf("gateway %s cannot be reached (%s); %d of %d gateways can be",
+				printable(p.Name), obstacles(s, s.Peers[i:i+1]), reached, len(s.Peers)))
 		}
 	}
 	return sentences
@@ -34,11 +41,9 @@ func obstacles(s *tunnel.Status, peers []tunnel.PeerStatus) string {
 	var stages []string
 	carriers, told := map[string][]string{}, map[obstacle]bool{}
 	for _, peer := range peers {
-		for _, p := range peer.Paths {
-			o := obstacle{cmp.Or(printable(p.Stage), "no reply"), cmp.Or(names[p.Slot], printable(p.Carrier))}
-			if gone[p.Slot] {
-				o.stage = "carrier gone"
-			}
+		for i := range peer.Paths {
+			p := &peer.Paths[i]
+			o := obstacle{downFor(p, gone[p.Slot]), cmp.Or(names[p.Slot], printable(p.Carrier))}
 			if told[o] {
 				continue
 			}
@@ -59,4 +64,17 @@ func obstacles(s *tunnel.Status, peers []tunnel.PeerStatus) string {
 		stages[i] = stage + " on " + strings.Join(carriers[stage], ", ")
 	}
 	return strings.Join(stages, "; ")
+}
+
+// downFor says why a path is not up; gone says that its carrier is.
+func downFor(p *tunnel.PathStatus, gone bool) string {
+	switch {
+	case gone:
+		return "carrier gone"
+	case p.Stage != "":
+		return printable(p.Stage)
+	case p.LastProof < 0:
+		return "not yet up"
+	}
+	return "silent for " + age(p.LastProof)
 }

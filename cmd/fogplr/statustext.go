@@ -22,7 +22,10 @@ func statusText(w io.Writer, s *tunnel.Status) {
 	fill(w, []string{s.Role, printable(s.Name) + ":", state + ",", "up " + age(s.Uptime) + ",", "version " + printable(s.Version)}, " ")
 	fill(w, slices.Concat([]string{s.Interface}, s.Addresses, []string{fmt.Sprint("mtu ", s.MTU)}), "  ")
 	paragraph(w, overhead(s))
-	warnings(w, slices.Concat(unreached(s), s.Warnings))
+	if len(s.Carriers) > 0 { // else the daemon's warnings say so, and what to do
+		warnings(w, unreached(s))
+	}
+	warnings(w, s.Warnings)
 	if len(s.Carriers) > 0 {
 		fmt.Fprintln(w)
 		carrierTable(w, s.Carriers)
@@ -152,11 +155,7 @@ func pathTables(w io.Writer, s *tunnel.Status) {
 				continue
 			}
 			way := append([]string{printable(p.Carrier), fmt.Sprint(p.Slot)}[:len(from)], printable(peer.Name))
-			state := pathState(p)
-			if gone[p.Slot] && !p.Up {
-				state = "down: carrier gone"
-			}
-			states.row(append(way, state, milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut))...)
+			states.row(append(way, pathState(p, gone[p.Slot]), milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut))...)
 			traffic.row(append(way, count(p.TxFrames), count(p.RxFrames), count(p.TxDropped), count(p.LatentErrors),
 				known(p.LargestPacket), dash(p.Endpoint))...)
 		}
@@ -238,22 +237,19 @@ func eliminationTable(w io.Writer, s *tunnel.Status) {
 	t.write(w)
 }
 
-func pathState(p *tunnel.PathStatus) string {
+// pathState says how a path is; gone says that its carrier is.
+func pathState(p *tunnel.PathStatus, gone bool) string {
 	state := "up"
 	switch {
-	case !p.Up && p.Stage != "":
-		state = "down: " + printable(p.Stage)
-	case !p.Up && p.LastProof < 0:
-		state = "down: not yet up"
 	case !p.Up:
-		state = "down: silent for " + age(p.LastProof)
+		state = "down: " + downFor(p, gone)
 	case !p.Carries:
 		state = "up, idle"
 	}
 	switch {
 	case p.Up && p.Stage != "":
 		state += ", " + printable(p.Stage)
-	case p.Latent:
+	case p.Latent && (p.Up || !gone):
 		state += ", latent error"
 	}
 	return state
