@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/fogplr/fogplr/internal/config"
@@ -24,6 +23,7 @@ import (
 type cleanupCmd struct {
 	All    bool   `help:"Remove the overlay's interface, its addresses and its blackhole route, too."`
 	Force  bool   `help:"Also while the daemon runs."`
+	Quiet  bool   `help:"Print nothing when there was nothing to clean up, as after a daemon that ended well."`
 	Config string `placeholder:"FILE" help:"Configuration of this robot or gateway (/etc/fogplr/robot.toml and gateway.toml)."`
 }
 
@@ -35,24 +35,21 @@ func (c cleanupCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	return c.clean(a, places, routing.InUse)
+}
+
+// clean cleans places; inUse says whether a program has a device open. What fails
+// keeps nothing else from being removed and printed.
+func (c cleanupCmd) clean(a *app, places []place, inUse func(iface string) (bool, error)) error {
 	total := routing.Report{Changes: []string{}}
 	var errs []error
 	note := func(r routing.Report, err error) {
 		total.Changes = append(total.Changes, r.Changes...)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("cannot clean up: %w", err))
-		}
+		errs = append(errs, parts(err)...)
 	}
 	note(removeSockets(places)) // of which no daemon that runs needs any
-	left, busy, err := c.unused(places, a.stderr)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	if busy != nil && len(left) > 0 {
-		fmt.Fprintf(a.stderr, "fogplr: not everything is cleaned up: %v\n", busy)
-	} else if busy != nil {
-		errs = append(errs, busy)
-	}
+	left, busy, err := c.unused(places, inUse, a.stderr)
+	note(routing.Report{}, err)
 	log := slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if len(left) > 0 {
 		note(removeTunnelSockets(wireGuardDir))
@@ -60,18 +57,49 @@ func (c cleanupCmd) Run(a *app) error {
 	for _, p := range left {
 		note(routing.Cleanup(filepath.Dir(p.socket), p.iface, c.All, log))
 	}
-	if len(total.Changes) > 0 || len(errs) == 0 {
-		err = a.print(total, func(w io.Writer) { cleanedText(w, total.Changes, busy != nil) })
+	errs = failures(errs, os.Geteuid() == 0)
+	if busy != nil && len(left) > 0 {
+		fmt.Fprintf(a.stderr, "fogplr: not everything is cleaned up: %v\n", busy)
+	} else if busy != nil {
+		errs = append(errs, busy)
 	}
-	if err := errors.Join(errs...); errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
-		return fmt.Errorf("cannot clean up as this user: use `sudo fogplr cleanup`, with the same flags (%s)", firstLine(err))
+	if len(total.Changes) > 0 || len(errs) == 0 && !c.Quiet {
+		errs = append(errs, a.print(total, func(w io.Writer) { cleanedText(w, total.Changes, busy != nil) }))
 	}
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errs...)
 }
 
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimPrefix(line, "cannot clean up: ")
+// parts returns the errors that errors.Join has put together, or err itself.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, parts(e)...)
+	}
+	return all
+}
+
+// failures says what could not be cleaned up: all that only root may do in one
+// sentence with what to do, which quotes the first of it.
+func failures(errs []error, root bool) []error {
+	var out []error
+	told := false
+	for _, err := range errs {
+		switch {
+		case root || !errors.Is(err, fs.ErrPermission):
+			out = append(out, fmt.Errorf("cannot clean up: %w", err))
+		case !told:
+			told = true
+			out = append(out, fmt.Errorf("cannot clean up as this user: use `sudo fogplr cleanup`, with the same flags (%w)", err))
+		}
+	}
+	return out
 }
 
 // cleanedText prints what was removed or put back, for people.
@@ -134,8 +162,10 @@ func removeTunnelSockets(dir string) (r routing.Report, err error) {
 // on it, two system calls in a row: until then it refuses, too.
 const socketSettles = 100 * time.Millisecond
 
-// unused leaves out the places of daemons that run; busy says which need what.
-func (c cleanupCmd) unused(places []place, stderr io.Writer) (left []place, busy, err error) {
+// unused leaves out the places of daemons that run, and those of which that cannot
+// be told, for the reasons in err; busy says which need what.
+func (c cleanupCmd) unused(places []place, inUse func(iface string) (bool, error), stderr io.Writer) (left []place, busy, err error) {
+	var errs []error
 	for _, p := range places {
 		runs := control.Running(p.socket)
 		if c.Force {
@@ -144,19 +174,19 @@ func (c cleanupCmd) unused(places []place, stderr io.Writer) (left []place, busy
 			}
 			continue
 		}
-		used, err := routing.InUse(p.iface)
+		used, err := inUse(p.iface)
 		switch {
 		case runs:
 			busy = fmt.Errorf("the daemon at %s is running and needs what cleanup would remove: stop it first, or use --force", p.socket)
 		case err != nil:
-			return nil, nil, fmt.Errorf("cannot clean up: %w", err)
+			errs = append(errs, err)
 		case used:
 			busy = cmp.Or(busy, fmt.Errorf("a program has %s open, most likely a fogplr daemon, and needs what cleanup would remove: stop it first, or use --force", p.iface))
 		default:
 			left = append(left, p)
 		}
 	}
-	return left, busy, nil
+	return left, busy, errors.Join(errs...)
 }
 
 // find returns the places to clean. A default configuration that is wrong or

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -55,9 +58,8 @@ func cleanupOpenDevice(config string) error {
 		return err
 	}
 	cleanup := func(args ...string) (int, string) {
-		var out, errors strings.Builder
-		code := run(append([]string{"cleanup", "--all", "--config", config}, args...), strings.NewReader(""), &out, &errors)
-		return code, out.String() + errors.String()
+		code, out, errs := command(append([]string{"cleanup", "--all", "--config", config}, args...)...)
+		return code, out + errs
 	}
 	if code, text := cleanup(); code != 1 || !strings.Contains(text, "a program has plr0 open") || !strings.Contains(text, "--force") {
 		return fmt.Errorf("exit status %d: %s", code, text)
@@ -149,13 +151,76 @@ func TestCleanupBesideADaemon(t *testing.T) {
 		t.Errorf("%q, %v; live one there: %v", r.Changes, err, there(live))
 	}
 	var errs strings.Builder
-	left, busy, err := cleanupCmd{}.unused(places, &errs)
+	left, busy, err := cleanupCmd{}.unused(places, routing.InUse, &errs)
 	if err != nil || len(left) != 1 || left[0].socket != dead || busy == nil || !strings.Contains(busy.Error(), live) {
 		t.Errorf("left %v, busy %v, %v", left, busy, err)
 	}
-	left, busy, err = cleanupCmd{Force: true}.unused(places, &errs)
+	left, busy, err = cleanupCmd{Force: true}.unused(places, routing.InUse, &errs)
 	if err != nil || len(left) != 2 || busy != nil || !strings.Contains(errs.String(), live+" is running, so its control socket stays") {
 		t.Errorf("forced: left %v, busy %v, %v, %q", left, busy, err, errs.String())
+	}
+}
+
+// What was removed is printed although the rest cannot be looked at.
+func TestCleanupTellsWhatItDidBeforeAnError(t *testing.T) {
+	dead := deadSocket(t, filepath.Join(t.TempDir(), "dead.sock"))
+	var out, stderr strings.Builder
+	a := &app{stdout: &output{w: &out}, stderr: &stderr}
+	blind := func(string) (bool, error) { return false, errors.New("no netlink") }
+	err := cleanupCmd{}.clean(a, []place{{"plr77", dead}}, blind)
+	if err == nil || err.Error() != "cannot clean up: no netlink" {
+		t.Errorf("error %v", err)
+	}
+	if want := "Cleaned up, as these commands would:\n  rm " + dead + "\n"; out.String() != want || there(dead) || stderr.Len() > 0 {
+		t.Errorf("printed %q and %q, want %q; socket there: %v", out.String(), stderr.String(), want, there(dead))
+	}
+}
+
+// What only root may do is one sentence beside all other errors.
+func TestCleanupFailures(t *testing.T) {
+	other, denied := errors.New("a rule stays"), fmt.Errorf("the socket x: %w", fs.ErrPermission)
+	all := parts(errors.Join(other, errors.Join(denied, fmt.Errorf("the device: %w", fs.ErrPermission))))
+	for _, c := range []struct {
+		errs []error
+		root bool
+		want string
+	}{
+		{nil, false, "[]"},
+		{all, true, "[cannot clean up: a rule stays cannot clean up: the socket x: permission denied cannot clean up: the device: permission denied]"},
+		{all, false, "[cannot clean up: a rule stays cannot clean up as this user: use `sudo fogplr cleanup`, with the same flags (the socket x: permission denied)]"},
+		{parts(nil), false, "[]"},
+		{parts(other), false, "[cannot clean up: a rule stays]"},
+	} {
+		if got := fmt.Sprint(failures(c.errs, c.root)); got != c.want {
+			t.Errorf("root %v: %s, want %s", c.root, got, c.want)
+		}
+	}
+}
+
+// A unit that cleans up after every stop says nothing after one that went well.
+func TestCleanupQuiet(t *testing.T) {
+	dir := t.TempDir()
+	file, socket := filepath.Join(dir, "gateway.toml"), filepath.Join(dir, "g.sock")
+	text := "name = 'west'\naddress = '10.77.0.11/16'\ninterface = 'plr77'\ncontrol_socket = 'g.sock'\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := inNamespace(func() error {
+		for flag, want := range map[string]string{"--quiet": "", "--force": "There was nothing to clean up.\n"} {
+			if code, out, errs := command("cleanup", flag, "--config", file); code != 0 || out != want || errs != "" {
+				t.Errorf("nothing to do, %s: %d, %q, %q", flag, code, out, errs)
+			}
+		}
+		if err := leaveSocket(socket); err != nil {
+			return err
+		}
+		if code, out, _ := command("cleanup", "--quiet", "--config", file); code != 0 || !strings.Contains(out, "rm "+socket) {
+			t.Errorf("something to do: %d, %q", code, out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
