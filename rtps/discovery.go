@@ -52,7 +52,7 @@ const (
 // leaseDefault is the lease of a participant that names none (Table 9.19).
 const leaseDefault = 100 * time.Second
 
-// reliabilityReliable is the kind RELIABLE (9.3.2.15). RTPS 2.1 had 3 for it.
+// reliabilityReliable is the kind RELIABLE (9.3.2.1). RTPS 2.1 had 3 for it.
 const reliabilityReliable = 2
 
 // Participant reads d as a sample of EntityParticipantWriter. False means that
@@ -87,11 +87,9 @@ func (d *Data) Participant() (p Participant, ok bool) {
 func (d *Data) Endpoint() (e Endpoint, ok bool) {
 	list, o := d.list()
 	reliability := uint32(0)
-	q, how := Parameter{}, ended
-	for more := true; ; {
-		if more, how = list.next(&q); !more {
-			break
-		}
+	q := Parameter{}
+	more, how := list.next(&q)
+	for ; more; more, how = list.next(&q) {
 		switch {
 		case q.ID == PIDEndpointGUID && len(q.Value) >= 16:
 			e.GUID, ok = guid(q.Value), true

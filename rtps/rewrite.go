@@ -28,7 +28,7 @@ func (d *Datagram) Gap(m *Message, s *Submessage) bool {
 		return false
 	}
 	seq, ok := s.sequence()
-	if !ok || seq == math.MaxInt64 || s.Start%4 != 0 { // submessages are aligned (9.4.5.1.3), and so are the checksum's words
+	if !ok || seq == math.MaxInt64 || s.Start%4 != 0 { // submessages are aligned (9.4.1), and so are the checksum's words
 		return false
 	}
 	rest := s.End - s.Start - gapSize

@@ -98,7 +98,7 @@ func (d *Data) FastRequest(source Prefix) (id RequestID, ok bool) {
 }
 
 // RelatedIdentity returns the identity of another sample that p names (DDS-RPC
-// 1.0, 7.8.2): with rmw_fastrtps that of the request which a reply answers.
+// 1.0, 7.6.2): with rmw_fastrtps that of the request which a reply answers.
 // False means that it names none.
 func RelatedIdentity(p Parameters) (id RequestID, ok bool) {
 	for q := (Parameter{}); p.Next(&q); {

@@ -31,7 +31,7 @@ func (e EntityID) Reader() bool { k := e & 0x3f; return k == 0x04 || k == 0x07 }
 func (e EntityID) Builtin() bool { return e&0xc0 == 0xc0 }
 
 // A GUID is the name of a participant, writer or reader that nobody else has
-// (GUID_t, 9.3.1).
+// (GUID_t, 9.3.1.5).
 type GUID struct {
 	Prefix
 	Entity EntityID
@@ -50,17 +50,17 @@ func guid(b []byte) (g GUID) {
 // entity reads the four octets of an entity id, which have no byte order.
 func entity(b []byte) EntityID { return EntityID(binary.BigEndian.Uint32(b)) }
 
-// A SequenceNumber counts the samples of one writer, from 1 (9.3.2). Numbers
+// A SequenceNumber counts the samples of one writer, from 1 (9.3.2.10). Numbers
 // below that are not valid.
 type SequenceNumber int64
 
-// A FragmentNumber counts the fragments of one sample, from 1 (9.3.2).
+// A FragmentNumber counts the fragments of one sample, from 1 (8.3.5.6).
 type FragmentNumber uint32
 
-// A Version is the protocol's, major and minor (9.3.2).
+// A Version is the protocol's, major and minor (9.3.2.1).
 type Version [2]byte
 
-// A Vendor is who made a DDS implementation, as assigned by the OMG (9.3.2).
+// A Vendor is who made a DDS implementation, as assigned by the OMG (9.3.2.1).
 type Vendor [2]byte
 
 // Vendors that are met with ROS 2.
@@ -70,7 +70,7 @@ var (
 	VendorCyclone = Vendor{1, 16} // Eclipse Cyclone DDS
 )
 
-// A Time is a source timestamp (Time_t, 9.3.2): seconds since 1970 in the upper
+// A Time is a source timestamp (Time_t, 9.3.2.2): seconds since 1970 in the upper
 // 32 bits, the fraction of a second in the lower ones.
 type Time uint64
 

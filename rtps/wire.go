@@ -13,7 +13,7 @@ const magic = "RTPS"
 // A Kind is what a submessage is (9.4.5.1.1).
 type Kind byte
 
-// The kinds of RTPS 2.5, and those of DDS Security 1.1 (7.3.6.2). Kinds from
+// The kinds of RTPS 2.5, and those of DDS Security 1.1. Kinds from
 // 0x80 on are a vendor's own.
 const (
 	KindHeaderExtension Kind = 0x00
