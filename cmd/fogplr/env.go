@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/dds"
 	"github.com/fogplr/fogplr/internal/shell"
@@ -48,8 +50,11 @@ func (c envCmd) Run(a *app) error {
 		}
 	}
 	f, err := dds.Write(dir, o)
-	if err != nil {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("%w; name a folder that this user can write to with --dir DIR", err)
+	}
+	if err != nil {
+		return err
 	}
 	variables := []variable{{"CYCLONEDDS_URI", "file://" + f.Cyclone}}
 	note := ""
