@@ -67,7 +67,7 @@ func checkText(w io.Writer, r *check.Report) {
 	switch {
 	case r.Running:
 		head += ", running"
-	case slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.ID == "daemon.stopped" }):
+	case r.Stopped:
 		head += ", not running"
 	}
 	verdict := "all is well"

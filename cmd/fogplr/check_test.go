@@ -20,7 +20,7 @@ func TestCheckText(t *testing.T) {
 			"robot stretch (/etc/fogplr/robot.toml), running: all is well.\n"},
 		{"no file", check.Report{Findings: []check.Finding{{ID: "a.b", Level: check.Note, Text: "One."}, {ID: "a.c", Level: check.Note, Text: "Two."}}},
 			"no configuration: 2 notes.\n\nnote: a.b: One.\nnote: a.c: Two.\n"},
-		{"stopped", check.Report{Role: "gateway", Name: "west", Config: "g.toml", Findings: []check.Finding{{ID: "daemon.stopped", Level: check.Note, Text: "It does not run."}}},
+		{"stopped", check.Report{Role: "gateway", Name: "west", Config: "g.toml", Stopped: true, Findings: []check.Finding{{ID: "daemon.stopped", Level: check.Note, Text: "It does not run."}}},
 			"gateway west (g.toml), not running: 1 note.\n\nnote: daemon.stopped: It does not run.\n"},
 		{"groups", check.Report{Config: "g.toml", Findings: []check.Finding{
 			{ID: "kernel.tun", Level: check.Fails, Text: "There is no TUN device, and this sentence is longer than a line of a terminal.", Repair: "modprobe tun"},

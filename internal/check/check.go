@@ -57,6 +57,9 @@ type Report struct {
 	Name    string `json:"name,omitempty"`
 	Config  string `json:"config,omitempty"`
 	Running bool   `json:"running"` // the daemon answered
+	// Stopped says that the daemon does not run. Both are false when that cannot
+	// be told.
+	Stopped bool `json:"stopped"`
 	// Level is the worst of the findings'.
 	Level    Level     `json:"level"`
 	Findings []Finding `json:"findings"`
@@ -73,7 +76,7 @@ var areas = []func(*Facts) []Finding{
 
 // Judge says what the facts mean. It is pure.
 func Judge(f *Facts) Report {
-	r := Report{Role: f.Config.Role, Config: f.Config.File, Running: f.Daemon.Status != nil, Findings: []Finding{}, Answers: f.Answers}
+	r := Report{Role: f.Config.Role, Config: f.Config.File, Running: f.Daemon.Status != nil, Stopped: f.stopped(), Findings: []Finding{}, Answers: f.Answers}
 	if f.Config.Node != nil {
 		r.Name = f.Config.Node.Name
 	}

@@ -89,7 +89,7 @@ func TestSoundIsSilent(t *testing.T) {
 	for _, role := range []string{"robot", "gateway"} {
 		for _, running := range []bool{false, true} {
 			r := Judge(sound(role, running))
-			if len(r.Findings) != 0 || r.Level != OK || r.Name != "stretch" || r.Role != role || r.Running != running {
+			if len(r.Findings) != 0 || r.Level != OK || r.Name != "stretch" || r.Role != role || r.Running != running || r.Stopped {
 				t.Errorf("%s, running=%v: %+v", role, running, r)
 			}
 			text, err := json.Marshal(r)
@@ -258,6 +258,19 @@ func TestDaemon(t *testing.T) {
 		{"stuck", "robot", before, func(f *Facts) { f.Daemon.Silent = "it has not answered" }, "fails daemon.silent", "it has not answered.|systemctl restart"},
 		{"another one", "", before, func(f *Facts) { f.overlay().Up = true }, "warning daemon.silent", "/run/x.sock"},
 	})
+}
+
+// A daemon that does not answer has stopped only if nobody else has its device.
+func TestStopped(t *testing.T) {
+	f := sound("gateway", false)
+	f.Daemon.Stopped = true
+	if r := Judge(f); r.Running || !r.Stopped {
+		t.Errorf("stopped: %+v", r)
+	}
+	f.overlay().Up = true
+	if r := Judge(f); r.Running || r.Stopped {
+		t.Errorf("with another control socket: %+v", r)
+	}
 }
 
 // Nobody is told to start what cannot start.

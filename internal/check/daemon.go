@@ -25,6 +25,10 @@ func judgeDaemon(f *Facts) []Finding {
 	return append(out, paths(d.Status)...)
 }
 
+// stopped says that the daemon does not run: nobody listens on its control socket,
+// and no program has its device open.
+func (f *Facts) stopped() bool { return f.Daemon.Stopped && !f.running() }
+
 // silent is about a daemon that should answer.
 func (f *Facts) silent() []Finding {
 	d := f.Daemon

@@ -137,8 +137,8 @@ func (h Host) askDaemon(ctx context.Context, f *Facts) {
 	case errors.Is(err, control.ErrForbidden):
 		f.Daemon.Forbidden = true
 	case errors.Is(err, control.ErrNotRunning):
-		_, gone := os.Lstat(f.Config.Node.ControlSocket)
-		f.Daemon.Stopped, f.Daemon.Killed = true, gone == nil
+		_, err := os.Lstat(f.Config.Node.ControlSocket)
+		f.Daemon.Stopped, f.Daemon.Killed = true, err == nil
 	default:
 		f.Daemon.Silent = err.Error()
 	}
