@@ -20,7 +20,8 @@ func (c reloadCmd) Run(a *app) error {
 	}
 	var out struct {
 		Reloaded bool `json:"reloaded"`
-		// Warnings are those of the status: what is wrong now, new or not.
+		// Warnings are those of the status: what is wrong as far as that is known so
+		// soon, new or not. What becomes of routes and names it tells in a moment.
 		Warnings []string `json:"warnings"`
 	}
 	out.Reloaded, out.Warnings = true, []string{}
@@ -28,7 +29,11 @@ func (c reloadCmd) Run(a *app) error {
 		out.Warnings = append(out.Warnings, s.Warnings...)
 	}
 	return a.print(out, func(w io.Writer) {
-		fmt.Fprintln(w, "The new configuration is in use.")
+		end := "See `fogplr status` in a moment for how it does."
+		if len(out.Warnings) > 0 {
+			end = "Known so far; see `fogplr status` in a moment:"
+		}
+		fmt.Fprintln(w, "The new configuration is in use.", end)
 		warnings(w, out.Warnings)
 	})
 }

@@ -230,14 +230,14 @@ func TestReloadCommand(t *testing.T) {
 	var answer error
 	var s tunnel.Status
 	socket := daemonAt(t, control.Handlers{Reload: func() error { return answer }, Status: func() tunnel.Status { return s }})
-	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use.\n" || errs != "" {
+	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use. See `fogplr status` in a moment for how it does.\n" || errs != "" {
 		t.Errorf("reload: %d, %q, %q", code, out, errs)
 	}
 	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"reloaded": true`) {
 		t.Errorf("reload --json: %d, %q", code, out)
 	}
 	s.Warnings = []string{"This robot has no carrier."}
-	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use.\nwarning: This robot has no carrier.\n" || errs != "" {
+	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use. Known so far; see `fogplr status` in a moment:\nwarning: This robot has no carrier.\n" || errs != "" {
 		t.Errorf("reload with a warning: %d, %q, %q", code, out, errs)
 	}
 	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"This robot has no carrier."`) {
