@@ -30,7 +30,7 @@ type live[C any] struct {
 
 	mu      sync.Mutex
 	started *C
-	current *C           // as of the last reload that was taken over
+	current *C           // started at first, then what was taken over last
 	key     keys.Private // at the start
 }
 
