@@ -113,8 +113,7 @@ type Machine struct {
 	meterIn   meter
 	throttle  Throttle
 	quality   quality
-	measured  time.Time // since when
-	stood     bool      // still, so that it begins anew with the next proof
+	stood     bool // still, so that loss is measured anew from the next proof on
 }
 
 type probe struct {
@@ -206,7 +205,7 @@ func (m *Machine) Moved(now time.Time) {
 	m.Kick(now)
 	m.keepalive.Moved(now)
 	m.throttle, m.quality = Throttle{}, quality{}
-	m.measure(now)
+	m.measure()
 	m.sizes.Stop()
 	if m.up {
 		m.sizes.Start(now)
@@ -347,7 +346,7 @@ func (m *Machine) Answered(r Reply, size int, now time.Time) (wake bool) {
 	m.formedAt = time.Time{}
 	if m.up {
 		if m.stood && int32(r.ID-m.silentID) >= 0 {
-			m.measure(now)
+			m.measure()
 		}
 		m.totals(r, p.sent, now)
 		m.proof(p, r.Mapping, now)
@@ -406,7 +405,7 @@ func (m *Machine) rise(id uint32, now time.Time) {
 	m.retry = m.cfg.Retry
 	m.deafAt, m.reachableAt = time.Time{}, time.Time{}
 	m.hush(id)
-	m.measure(now)
+	m.measure()
 	m.sizes.Resume(now)
 	if !m.rtt.known {
 		m.probeAt = now

@@ -2,6 +2,7 @@ package path
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -45,6 +46,8 @@ func TestOutageIsNoLoss(t *testing.T) {
 					w.check(!s.Up || s.Stage == StageUp && !s.Lossy && s.LossOut < 0.05 && s.LossIn < 0.05, "seed %d: %+v", seed, s)
 				}
 				w.check(w.m.Up() && w.snapshot().LossOut == 0 && w.snapshot().LossIn == 0, "seed %d: %+v", seed, w.snapshot())
+				// A frame may still get lost as the keys change; of an outage, nearly all did.
+				w.check(slices.Max(w.told) < 0.5 && w.told[len(w.told)-1] == 0, "seed %d: probes told of %v", seed, w.told)
 			}
 		})
 	}
@@ -95,6 +98,32 @@ func TestStandstillIsNoLoss(t *testing.T) {
 		s := w.snapshot()
 		w.check(s.Up && s.Stage == StageUp && s.LossIn <= 0, "%+v", s)
 	}
+}
+
+func TestLossIn(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	m := New(DefaultConfig(), now)
+	told := func(want float64) {
+		t.Helper()
+		if got := m.LossIn(now); got != want {
+			t.Errorf("%v of the frames lost, want %v", got, want)
+		}
+	}
+	told(-1)
+	m.Arrived(1, 1, now)
+	told(-1)
+	m.Arrived(2, 3, now)
+	told(0.5) // few frames will do
+	now = now.Add(11 * sec)
+	m.Arrived(2, 3, now)
+	told(-1)
+	m.Arrived(2, 9, now)
+	told(1)
+	m.Restarted()
+	told(-1)
+	m.Arrived(3, 99, now)
+	m.Arrived(4, 100, now)
+	told(0)
 }
 
 func TestLossRenew(t *testing.T) {

@@ -10,8 +10,8 @@ type Action struct {
 	// Expire comes only with Handshake: call ExpireCurrentKeypairs first, and
 	// FlushStagedPackets, since what is staged would come out stale.
 	Expire bool
-	// Probe: send a frame of type Probe with ProbeID, Interval, Largest and the loss
-	// seen. If Size is not 0, pad the frame with zeros to that many bytes, tag
+	// Probe: send a frame of type Probe with ProbeID, Interval, Largest and
+	// LossIn. If Size is not 0, pad the frame with zeros to that many bytes, tag
 	// included, and ask for a reply of the same size.
 	Probe   bool
 	ProbeID uint32

@@ -244,7 +244,7 @@ func TestNoAllocations(t *testing.T) {
 		seq++
 		l.Seen(1, seq)
 		l.Roll(now)
-		Probe{ID: a.ProbeID, LossIn: l.Share()}.Put(b[:])
+		Probe{ID: a.ProbeID, LossIn: m.LossIn(now)}.Put(b[:])
 		if _, err := DecodeProbe(b[:]); err != nil {
 			t.Fatal(err)
 		}

@@ -46,10 +46,11 @@ type world struct {
 	// Numbers and losses of the path's frames.
 	seqUp, seqDown   uint32
 	atGateway, atBot Loss
-	epoch            uint32 // of the gateway
-	bytes            uint32 // that the gateway got
-	seen             uint16 // largest data since the last reply
-	full             uint32 // data of the largest size that the robot sent
+	epoch            uint32    // of the gateway
+	bytes            uint32    // that the gateway got
+	seen             uint16    // largest data since the last reply
+	full             uint32    // data of the largest size that the robot sent
+	told             []float64 // LossIn of the probes since the path came up
 
 	// quiet: the caller reports sessions only of paths that are not up.
 	quiet bool
@@ -198,9 +199,15 @@ func (w *world) poll() {
 		if a.ProbeID&sizeProbeID != 0 != (a.Size != 0) {
 			w.t.Fatalf("%v: %+v", w.at(), a)
 		}
-		w.wg.staged = append(w.wg.staged, Probe{
-			ID: a.ProbeID, Interval: w.m.Interval(w.now), ReplySize: uint16(a.Size), Largest: uint16(w.m.Largest()),
-		})
+		p := Probe{
+			ID: a.ProbeID, Interval: w.m.Interval(w.now), LossIn: w.m.LossIn(w.now), ReplySize: uint16(a.Size), Largest: uint16(w.m.Largest()),
+		}
+		if w.m.Up() {
+			w.told = append(w.told, p.LossIn)
+		} else {
+			w.told = nil
+		}
+		w.wg.staged = append(w.wg.staged, p)
 		w.flush()
 	}
 	if a.Stun {
@@ -388,7 +395,7 @@ func (w *world) arrive(seq uint32, size int) {
 // hear counts a frame at the robot.
 func (w *world) hear(epoch, seq uint32) {
 	if w.atBot.Seen(epoch, seq) {
-		w.m.Restarted(w.now)
+		w.m.Restarted()
 	}
 }
 

@@ -27,20 +27,28 @@ func (m *Machine) Arrived(received, expected uint32, now time.Time) {
 	}
 }
 
-// measure begins the measure of loss anew: what got lost in an outage says nothing of
-// the path that is up after it. The next totals are those to start from.
-func (m *Machine) measure(now time.Time) {
-	m.meter, m.meterIn = meter{}, meter{}
-	m.quality.renew()
-	m.measured, m.stood = now, false
+// LossIn returns the share (0 to 1) of the gateway's frames on this path that got
+// lost over about the last ten seconds, -1 when none was expected in that time; probes
+// lost for their size do not count. It belongs into each probe.
+func (m *Machine) LossIn(now time.Time) float64 {
+	in := m.quality.in.window(now)
+	if in.n < 1 {
+		return -1
+	}
+	return in.share
 }
 
-// Measured returns since when loss is measured, zero when the path never was up.
-func (m *Machine) Measured() time.Time { return m.measured }
+// measure begins the measure of loss anew: what got lost in an outage says nothing of
+// the path that is up after it. The next totals are those to start from.
+func (m *Machine) measure() {
+	m.meter, m.meterIn = meter{}, meter{}
+	m.quality.renew()
+	m.stood = false
+}
 
 // Restarted says that the gateway has begun a new run, as frames of a new epoch tell:
 // it counts anew.
-func (m *Machine) Restarted(now time.Time) { m.measure(now) }
+func (m *Machine) Restarted() { m.measure() }
 
 // totals takes what the reply to a probe sent at that time says of the frames that
 // arrived at the gateway. What was overtaken is old.

@@ -35,11 +35,24 @@ func TestOutageIsNoLoss(t *testing.T) {
 	w.settle()
 	for range 200 {
 		exchange()
-		if p := r.Status().Peers[0].Paths[0]; p.Stage != "" || p.LossIn > 0.1 || p.LossOut > 0.1 {
-			t.Fatalf("the robot says %+v", p)
+	}
+	// A busy machine may drop a few of these; of the outage it would be a third or more.
+	const most = 0.2
+	for name, s := range map[string]Status{"robot": r.Status(), "gateway": g.Status()} {
+		if p := s.Peers[0].Paths[0]; !p.Up || p.LossIn < 0 || p.LossIn > most || p.LossOut < 0 || p.LossOut > most {
+			t.Errorf("the %s says %+v", name, p)
 		}
 	}
-	if p := g.Status().Peers[0].Paths[0]; !p.Up || p.LossIn > 0.1 || p.LossOut > 0.1 {
-		t.Errorf("the gateway says %+v", p)
+
+	// What gets lost now is told to the gateway.
+	l, from := r.peers[0].links[0].Load(), g.peers[0]
+	ahead := uint32(g.Status().Peers[0].Paths[0].TxFrames) + 5000
+	r.in.mu.Lock()
+	l.loss.Seen(from.epoch, ahead)
+	r.in.mu.Unlock()
+	for began := time.Now(); g.Status().Peers[0].Paths[0].LossOut < 0.5; exchange() {
+		if time.Since(began) > within {
+			t.Fatalf("the gateway says %+v", g.Status().Peers[0].Paths[0])
+		}
 	}
 }

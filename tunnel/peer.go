@@ -78,7 +78,6 @@ type link struct {
 
 	// Guarded by inward.mu.
 	loss     path.Loss
-	measured time.Time // what the machine said of that; robot only
 	ages     replicate.AgeFilter
 	rxFrames uint64
 	rxBytes  uint32 // of all frames, tags included; wraps

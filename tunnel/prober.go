@@ -78,7 +78,7 @@ type deed struct {
 
 // poll asks a path what to do.
 func (r *Robot) poll(l *link) deed {
-	lossIn := r.arrived(l)
+	r.arrived(l)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now() // the handshakes of the links before took their time
@@ -88,7 +88,7 @@ func (r *Robot) poll(l *link) deed {
 	if heard := l.heard.Load(); heard != 0 {
 		l.machine.Heard(r.start.Add(time.Duration(heard)))
 	}
-	do := deed{now: now, lossIn: lossIn}
+	do := deed{now: now, lossIn: l.machine.LossIn(now)}
 	l.machine.Full(l.txFull.Load())
 	do.Action, do.next = l.machine.Poll(now)
 	do.interval = l.machine.Interval(now)
@@ -179,10 +179,9 @@ func (r *Robot) act(c *carrier, l *link, do *deed) {
 	}
 }
 
-// arrived tells a path's machine what came by the path, and returns the share (0 to
-// 1) that got lost of late. Under both locks, since totals from before a reply are old
-// once that is taken.
-func (r *Robot) arrived(l *link) (share float64) {
+// arrived tells a path's machine what came by the path. Under both locks, since
+// totals from before a reply are old once that is taken.
+func (r *Robot) arrived(l *link) {
 	r.in.mu.Lock()
 	defer r.in.mu.Unlock()
 	r.mu.Lock()
@@ -194,7 +193,6 @@ func (r *Robot) arrived(l *link) (share float64) {
 		l.machine.Seen(l.rxLargest, now)
 		l.rxLargest = 0
 	}
-	return l.loss.Share()
 }
 
 // noteSessions tells the machines and callers of paths whether the device has keys

@@ -121,10 +121,10 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 			r.again(l, now)
 		}
 	}
-	r.in.begun = func(l *link, now time.Time) {
+	r.in.begun = func(l *link, _ time.Time) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		l.machine.Restarted(now)
+		l.machine.Restarted()
 	}
 	if err := r.Configure(cfg); err != nil {
 		r.close()
@@ -321,10 +321,6 @@ func (r *Robot) replied(l *link, m path.Reply, size int, now time.Time) {
 	defer r.mu.Unlock()
 	wake := l.machine.Answered(m, size, now)
 	l.lossOut = m.LossOut
-	if since := l.machine.Measured(); since != l.measured {
-		l.measured = since
-		l.loss.Renew()
-	}
 	r.settle(l, now)
 	r.choose(now)
 	if wake {
