@@ -84,7 +84,7 @@ func NewGateway(cfg GatewayConfig, host tun.Device) (*Gateway, error) {
 	g.node = newNode(cfg.Common, host)
 	g.in.onProbe = g.probed
 	g.in.onReply = func(*link, path.Reply, int, time.Time) {}
-	g.in.heard, g.in.begun = g.heard, func(*link, time.Time) { g.signal() }
+	g.in.heard, g.in.begun = g.heard, func(*link) { g.signal() }
 	if _, err := g.meetRobots(cfg.Robots); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type inward struct {
 	// heard is called with mu held for every batch that a path brought.
 	heard func(*link, time.Time)
 	// begun is called with mu held when a peer's new run is first heard on a path.
-	begun func(*link, time.Time)
+	begun func(*link)
 
 	mu       sync.Mutex
 	links    map[replicate.Address]*link // by the source that WireGuard vouched for
@@ -48,7 +48,7 @@ type inward struct {
 }
 
 func newInward(host tun.Device, own []netip.Addr, log *slog.Logger, start time.Time) *inward {
-	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link), woken: func() {}, begun: func(*link, time.Time) {}}
+	in := &inward{host: host, own: own, log: log, start: start, links: make(map[replicate.Address]*link), woken: func() {}, begun: func(*link) {}}
 	in.store = make([][]byte, batchPackets)
 	in.pass = make([][]byte, 0, batchPackets)
 	return in
@@ -110,7 +110,7 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 	l.rxFrames++
 	l.rxBytes += uint32(len(f))
 	if l.loss.Seen(t.Epoch, uint32(t.PathSeq)) {
-		in.begun(l, now)
+		in.begun(l)
 	}
 	l.peer.twin.see(t.Epoch, now)
 	old := l.ages.Old(t.Epoch, t.SentAt, in.arrived, in.still.tolerance(), now)

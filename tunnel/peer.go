@@ -85,7 +85,7 @@ type link struct {
 	rxLargest int
 	rxData    int                    // data frames since the last upkeep
 	parts     *replicate.Reassembler // nil until a part comes
-	lossOut   float64
+	lossOut   float64                // gateway only
 
 	// Guarded by node.mu.
 	machine *path.Machine // robot only

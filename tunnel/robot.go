@@ -121,7 +121,7 @@ func NewRobot(cfg RobotConfig, host tun.Device) (*Robot, error) {
 			r.again(l, now)
 		}
 	}
-	r.in.begun = func(l *link, _ time.Time) {
+	r.in.begun = func(l *link) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		l.machine.Restarted()
@@ -320,7 +320,6 @@ func (r *Robot) replied(l *link, m path.Reply, size int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wake := l.machine.Answered(m, size, now)
-	l.lossOut = m.LossOut
 	r.settle(l, now)
 	r.choose(now)
 	if wake {

@@ -219,7 +219,7 @@ func TestNodeCheckRunning(t *testing.T) {
 	e.finds(t, check.Warning, "dds.ros_daemon", "before plr0 was there", "ros2 daemon stop")
 	e.finds(t, check.Warning, "dds.before", fmt.Sprintf("(process %d)", os.Getpid()))
 	e.finds(t, check.Note, "dds.program", fmt.Sprintf("(process %d)", os.Getpid()))
-	e.lacks(t, "overlay.missing", "daemon.path", "daemon.silent", "daemon.stopped", "carrier.rp_filter", "carrier.resting")
+	e.lacks(t, "overlay.missing", "daemon.path", "daemon.silent", "daemon.stopped", "carrier.rp_filter", "carrier.resting", "carrier.unusable")
 	must(t, early.Kill())
 	late := n.Command(lasting(t), "sh", "-c", "sleep 600; true", "ros2-daemon")
 	must(t, late.Start())
