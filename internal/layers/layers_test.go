@@ -24,7 +24,7 @@ func level(pkg string) (int, bool) {
 	switch {
 	case pkg == "replicate", pkg == "path", pkg == "rtps":
 		return 0, true
-	case pkg == "routing", pkg == "hello", pkg == "resolve":
+	case pkg == "routing", pkg == "hello", pkg == "resolve", pkg == "arbitrate":
 		return 1, true
 	case pkg == "tunnel":
 		return 2, true

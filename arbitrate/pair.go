@@ -1,0 +1,195 @@
+package arbitrate
+
+import (
+	"math/bits"
+
+	"github.com/fogplr/fogplr/rtps"
+)
+
+// bitset has a bit for each of window consecutive numbers.
+type bitset [window / 64]uint64
+
+func (b *bitset) has(n rtps.SequenceNumber) bool { return b[n%window/64]>>(n%64)&1 != 0 }
+func (b *bitset) set(n rtps.SequenceNumber)      { b[n%window/64] |= 1 << (n % 64) }
+func (b *bitset) clear(n rtps.SequenceNumber)    { b[n%window/64] &^= 1 << (n % 64) }
+
+// pair is what a reader of this host has of a writer there, as far as it can be
+// told from here.
+//
+//	nothing --HEARTBEAT came--> heard --ACKNACK left--> matched
+type pair struct {
+	reader rtps.GUID
+	// heard says that a HEARTBEAT came for the reader; matched, that it has answered
+	// one, so that it takes what the writer sends.
+	heard, matched bool
+	// stuck says that the reader may have more than is known here: a number that
+	// seems to be missing may have been read.
+	stuck bool
+
+	// start is the first number that is for the reader. Of all below next it has
+	// what it will get; next is missing, or still to come.
+	start, next rtps.SequenceNumber
+	// done has the numbers from next on, fewer than window, of which the reader has
+	// what it will get; whole, those of them that were passed on as they are.
+	done, whole bitset
+	open        []assembly
+}
+
+// assembly is a sample of which some fragments were passed on.
+type assembly struct {
+	n           rtps.SequenceNumber
+	have, total rtps.FragmentNumber
+	bits        []uint64
+}
+
+// pieces are consecutive fragments of a sample; all that there is of DATA.
+type pieces struct{ first, count, total rtps.FragmentNumber }
+
+// covers says that n is among the numbers that are followed, and not done.
+func (p *pair) covers(n rtps.SequenceNumber) bool {
+	return p.heard && n >= p.next && n-p.next < window && !p.done.has(n)
+}
+
+// blocked says that the reader, if it had n, would not hand it out yet.
+func (p *pair) blocked(n rtps.SequenceNumber) bool { return p.covers(n) && n > p.next }
+
+// completes says that with these pieces the reader has all of n, of which it lacks
+// something now.
+func (p *pair) completes(n rtps.SequenceNumber, k pieces) bool {
+	if !p.covers(n) {
+		return false
+	}
+	if k.count == k.total {
+		return true
+	}
+	if o := p.assembly(n); o != nil && o.total == k.total {
+		return o.have+o.new(k, false) == o.total
+	}
+	return false
+}
+
+// take notes that these pieces were passed on, and reports whether the reader has
+// all of n now.
+func (p *pair) take(n rtps.SequenceNumber, k pieces) bool {
+	if !p.covers(n) {
+		return false
+	}
+	if k.count < k.total {
+		o := p.assembly(n)
+		if o == nil {
+			o = p.assemble(n, k.total)
+		}
+		if o == nil || o.total != k.total {
+			return false
+		}
+		o.have += o.new(k, true)
+		if o.have < o.total {
+			return false
+		}
+	}
+	p.done.set(n)
+	p.whole.set(n)
+	p.close(n)
+	return true
+}
+
+// gap notes that the reader will not get n.
+func (p *pair) gap(n rtps.SequenceNumber) {
+	if p.covers(n) {
+		p.done.set(n)
+		p.close(n)
+	}
+}
+
+func (p *pair) assembly(n rtps.SequenceNumber) *assembly {
+	for i := range p.open {
+		if p.open[i].n == n {
+			return &p.open[i]
+		}
+	}
+	return nil
+}
+
+// assemble begins to put a sample together. It returns nil if that has too many
+// fragments.
+func (p *pair) assemble(n rtps.SequenceNumber, total rtps.FragmentNumber) *assembly {
+	if total > maxFragments {
+		return nil
+	}
+	if len(p.open) == maxOpen { // the oldest goes, and its memory is used again
+		oldest := p.open[0]
+		copy(p.open, p.open[1:])
+		p.open[maxOpen-1] = oldest
+		p.stuck = true
+	} else if len(p.open) < cap(p.open) {
+		p.open = p.open[:len(p.open)+1]
+	} else {
+		p.open = append(p.open, assembly{})
+	}
+	o := &p.open[len(p.open)-1]
+	words := int(total+63) / 64
+	if cap(o.bits) < words {
+		o.bits = make([]uint64, words)
+	}
+	*o = assembly{n: n, total: total, bits: o.bits[:words]}
+	clear(o.bits)
+	return o
+}
+
+// close ends the putting together of n.
+func (p *pair) close(n rtps.SequenceNumber) {
+	for i := range p.open {
+		if p.open[i].n == n {
+			spare := p.open[i]
+			copy(p.open[i:], p.open[i+1:])
+			p.open[len(p.open)-1] = spare
+			p.open = p.open[:len(p.open)-1]
+			return
+		}
+	}
+}
+
+// new counts the pieces that are missing so far, and notes them if it shall.
+func (o *assembly) new(k pieces, note bool) (n rtps.FragmentNumber) {
+	from, to := k.first-1, k.first-1+k.count
+	for from < to {
+		end := min(from/64*64+64, to)
+		mask := ^uint64(0) >> (64 - (end - from)) << (from % 64)
+		word := &o.bits[from/64]
+		n += rtps.FragmentNumber(bits.OnesCount64(mask &^ *word))
+		if note {
+			*word |= mask
+		}
+		from = end
+	}
+	return n
+}
+
+// begin is for the first HEARTBEAT: the reader may be told of numbers from first on.
+func (p *pair) begin(first rtps.SequenceNumber) {
+	p.heard = true
+	p.start, p.next = first, first
+}
+
+// rewind goes back to n, below next: what lies between was passed on.
+func (p *pair) rewind(n rtps.SequenceNumber) {
+	if p.next-n >= window {
+		p.done, p.whole = bitset{}, bitset{} // nothing is known of so many
+	} else {
+		for k := n; k < p.next; k++ {
+			p.done.set(k)
+			p.whole.set(k)
+		}
+	}
+	p.next = n
+}
+
+// lost notes that the reader lacks something of n, though it was passed on.
+func (p *pair) lost(n rtps.SequenceNumber) {
+	if n < p.next {
+		p.rewind(n)
+	}
+	if n-p.next < window {
+		p.done.clear(n)
+	}
+}
