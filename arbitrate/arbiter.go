@@ -1,6 +1,7 @@
 package arbitrate
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/fogplr/fogplr/rtps"
@@ -16,6 +17,7 @@ type Arbiter struct {
 	graph    graph
 	requests requests
 	streams  []*stream
+	bitmaps  int // octets that there is still room for
 	parking  parking
 	counters Counters
 
@@ -24,14 +26,17 @@ type Arbiter struct {
 	datagram rtps.Datagram
 	message  rtps.Message
 	sub      rtps.Submessage
-	padded   bool // a sample was taken out of it
-	moved    bool // something was learnt that parked replies may wait for
+	padded   bool   // a sample was taken out of it
+	joined   []byte // the message, where it is in several packets
+	tail     bool   // what is read is not in the first packet
+	moved    bool   // something was learnt that parked replies may wait for
 }
 
 // New returns an Arbiter that knows nothing.
 func New(now time.Time) *Arbiter {
 	return &Arbiter{
 		began:     now,
+		bitmaps:   maxBitmaps,
 		nextSweep: sweepEvery,
 		graph:     newGraph(),
 		requests:  requests{newTable[requestKey, request](maxRequests)},
@@ -106,8 +111,8 @@ func (a *Arbiter) come(packets [][]byte) bool {
 	a.packets, a.padded = packets, false
 	for a.readable(m.Next(&a.sub)) {
 	}
-	if m.Unread() > 0 && a.datagram.Fragmented {
-		a.unseen()
+	if a.datagram.Fragmented && m.Unread() > 0 {
+		a.beyond(m.Unread())
 	}
 	return !a.padded || a.says()
 }
@@ -176,17 +181,71 @@ func (a *Arbiter) discovery(d *rtps.Data, k pieces, local bool) {
 	}
 }
 
-// unseen notes that the message at hand goes on in fragments that are not read.
-func (a *Arbiter) unseen() {
+// beyond reads those last octets of the message at hand, which are not in its first
+// packet: a HEARTBEAT, as a rule. What is there cannot be changed.
+func (a *Arbiter) beyond(unread int) {
 	p := a.graph.participants.get(a.message.Source)
-	if p == nil {
+	if p == nil || p.local {
 		return
 	}
+	follows := false
 	for _, e := range p.endpoints {
-		if e.stream != nil {
-			for _, q := range e.stream.pairs {
-				q.stuck = true
-			}
+		follows = follows || e.stream != nil
+	}
+	if !follows {
+		return
+	}
+	m := &a.message
+	if !a.join() || !m.Read(a.joined, len(a.joined)) {
+		for _, e := range p.endpoints {
+			e.stream.unsure()
 		}
+		return
+	}
+	a.tail = true
+	for m.Next(&a.sub) {
+		if a.sub.Start >= len(a.joined)-unread && !a.readable(true) {
+			break
+		}
+	}
+	a.tail = false
+}
+
+// join puts the message at hand together. False means that its packets are not its
+// fragments, all and in order.
+func (a *Arbiter) join() bool {
+	a.joined = append(a.joined[:0], a.datagram.Payload...)
+	for _, p := range a.packets[1:] {
+		at, end := 0, len(p)
+		switch {
+		case len(p) > ipv4Header && p[0]>>4 == 4:
+			at, end = int(p[0]&15)*4, int(binary.BigEndian.Uint16(p[2:]))
+		case len(p) > ipv6Fragment && p[0]>>4 == 6 && p[6] == protocolFragment:
+			at, end = ipv6Fragment, ipv6Header+int(binary.BigEndian.Uint16(p[4:]))
+		}
+		if at == 0 || at > end || end > len(p) || len(a.joined)+end-at > a.datagram.Whole {
+			return false
+		}
+		a.joined = append(a.joined, p[at:end]...)
+	}
+	return len(a.joined) == a.datagram.Whole
+}
+
+// Of a later fragment: headers, octets, and the number of IPv6's fragment header
+// (RFC 8200, section 4.5), which comes first where nothing else has been added.
+const (
+	ipv4Header       = 20
+	ipv6Header       = 40
+	ipv6Fragment     = ipv6Header + 8
+	protocolFragment = 44
+)
+
+// unsure notes that readers may have got something that was not seen. s may be nil.
+func (s *stream) unsure() {
+	if s == nil {
+		return
+	}
+	for _, p := range s.pairs {
+		p.stuck = true
 	}
 }

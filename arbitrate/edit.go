@@ -22,6 +22,15 @@ func udpOf(packet, payload []byte) []byte {
 	return nil
 }
 
+// changeable returns UDP's header and payload in the packet at hand, nil if octets
+// of it must not be changed.
+func (a *Arbiter) changeable(packet []byte) []byte {
+	if a.message.Checksum || a.message.Secured {
+		return nil
+	}
+	return udpOf(packet, a.datagram.Payload)
+}
+
 // put changes the octet of a payload at that offset, and UDP's checksum by what that
 // is different (RFC 1624, equation 3). None stays none.
 func put(udp []byte, at int, v byte) {

@@ -44,10 +44,13 @@ const (
 	maxRecords = 256
 
 	// maxOpen is how many samples of a writer are put together at a time for one
-	// reader; the oldest goes. maxFragments is how many fragments a sample may
-	// have: 16 MB of the smallest that fogplr's profiles make.
-	maxOpen      = 8
+	// reader; the oldest goes. At 200 Hz with every second sample hurt, as many are open
+	// while one is repeated. maxFragments is how many fragments a sample may have:
+	// 16 MB of the smallest that fogplr's profiles make. maxBitmaps is how many octets
+	// the bitmaps of all fragments take.
+	maxOpen      = 64
 	maxFragments = 16384
+	maxBitmaps   = 4 << 20
 
 	// Parked replies: at most so many and so many octets of one writer, and of all,
 	// for so long. A writer repeats what is missing within some 100 ms and a round trip.

@@ -106,19 +106,31 @@ func (a *Arbiter) wanted(k *rtps.NackFrag, packet []byte) {
 	if p == nil || !p.matched {
 		return
 	}
-	if _, wants := k.Missing.Next(k.Missing.Base); wants {
-		a.doubt(s, p, k.Seq)
+	if _, wants := k.Missing.Next(k.Missing.Base); !wants {
+		return
 	}
-	for _, q := range a.parking.kept {
-		if !q.isFor(s, p) || q.n != k.Seq {
-			continue
-		}
-		for i := q.k.first; i < q.k.first+q.k.count; i++ {
-			if k.Missing.Contains(i) {
-				a.unask(packet, nackFragBitmap, int(i-k.Missing.Base))
-			}
+	a.doubt(s, p, k.Seq)
+	left := 0
+	for i, ok := k.Missing.Next(k.Missing.Base); ok; i, ok = k.Missing.Next(i + 1) {
+		if a.parking.holds(s, p, k.Seq, i) {
+			a.unask(packet, nackFragBitmap, int(i-k.Missing.Base))
+		} else {
+			left++
 		}
 	}
+	if udp := a.changeable(packet); left == 0 && udp != nil {
+		pad(udp, &a.sub) // it asks for nothing, which a writer might not expect
+	}
+}
+
+// holds says that a fragment of n is kept for the reader.
+func (q *parking) holds(s *stream, r *pair, n rtps.SequenceNumber, i rtps.FragmentNumber) bool {
+	for _, p := range q.kept {
+		if p.isFor(s, r) && p.n == n && i >= p.k.first && i < p.k.first+p.k.count {
+			return true
+		}
+	}
+	return false
 }
 
 // isFor says that the sample is that writer's, and will be delivered to that reader.
@@ -127,8 +139,8 @@ func (p *parked) isFor(s *stream, r *pair) bool { return p.stream == s && p.to.h
 // unask takes a number out of the set in the submessage at hand, whose bitmap begins
 // at that offset of it; index is the number less the set's base.
 func (a *Arbiter) unask(packet []byte, bitmap, index int) {
-	udp := udpOf(packet, a.datagram.Payload)
-	if udp == nil || a.message.Checksum || a.message.Secured {
+	udp := a.changeable(packet)
+	if udp == nil {
 		return
 	}
 	octet := index % 32 / 8

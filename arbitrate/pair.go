@@ -33,6 +33,8 @@ type pair struct {
 	// what it will get; whole, those of them that were passed on as they are.
 	done, whole bitset
 	open        []assembly
+	// budget is how many more octets the bitmaps of all pairs may take.
+	budget *int
 }
 
 // assembly is a sample of which some fragments were passed on.
@@ -111,29 +113,38 @@ func (p *pair) assembly(n rtps.SequenceNumber) *assembly {
 }
 
 // assemble begins to put a sample together. It returns nil if that has too many
-// fragments.
+// fragments, or there is no room.
 func (p *pair) assemble(n rtps.SequenceNumber, total rtps.FragmentNumber) *assembly {
-	if total > maxFragments {
+	switch {
+	case total > maxFragments:
 		return nil
-	}
-	if len(p.open) == maxOpen { // the oldest goes, and its memory is used again
-		oldest := p.open[0]
-		copy(p.open, p.open[1:])
-		p.open[maxOpen-1] = oldest
+	case len(p.open) == maxOpen: // the oldest goes, and its memory is used again
 		p.stuck = true
-	} else if len(p.open) < cap(p.open) {
-		p.open = p.open[:len(p.open)+1]
-	} else {
-		p.open = append(p.open, assembly{})
+		p.close(p.open[0].n)
+	case len(p.open) == cap(p.open):
+		p.open = append(p.open, assembly{})[:len(p.open)]
 	}
-	o := &p.open[len(p.open)-1]
-	words := int(total+63) / 64
-	if cap(o.bits) < words {
-		o.bits = make([]uint64, words)
+	o := &p.open[:len(p.open)+1][len(p.open)]
+	if words := int(total+63) / 64; cap(o.bits) < words {
+		if *p.budget < words*8 {
+			p.stuck = true
+			return nil
+		}
+		*p.budget -= (words - cap(o.bits)) * 8
+		o.bits = make([]uint64, words, words) // no more, for the budget
 	}
-	*o = assembly{n: n, total: total, bits: o.bits[:words]}
+	p.open = p.open[:len(p.open)+1]
+	*o = assembly{n: n, total: total, bits: o.bits[:int(total+63)/64]}
 	clear(o.bits)
 	return o
+}
+
+// free gives back what the bitmaps take.
+func (p *pair) free() {
+	for _, o := range p.open[:cap(p.open)] {
+		*p.budget += cap(o.bits) * 8
+	}
+	p.open = nil
 }
 
 // close ends the putting together of n.

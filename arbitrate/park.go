@@ -66,10 +66,10 @@ func (q *parking) handOver(packets [][]byte) [][]byte {
 // rest of the datagram goes on: a HEARTBEAT in it makes the reader ask for what it
 // lacks.
 func (a *Arbiter) keep(s *stream, r *request, to audience, n rtps.SequenceNumber, k pieces) bool {
-	if !a.waits(s, r, to, n, k) || a.message.Checksum || a.message.Secured || a.sub.Start%4 != 0 {
+	if a.tail || a.sub.Start%4 != 0 || !a.waits(s, r, to, n, k) {
 		return false
 	}
-	udp := udpOf(a.packets[0], a.datagram.Payload)
+	udp := a.changeable(a.packets[0])
 	if udp == nil || !sized(udp, &a.sub) {
 		return false
 	}
@@ -81,20 +81,18 @@ func (a *Arbiter) keep(s *stream, r *request, to audience, n rtps.SequenceNumber
 	return true
 }
 
-// waits says that the sample is complete with these pieces, and no reader that it
-// reaches would hand it out before it has got something else; one of them is the
-// client's.
+// waits says that the sample is complete with these pieces, and the client's reader
+// would not hand it out before it has got something else.
 func (a *Arbiter) waits(s *stream, r *request, to audience, n rtps.SequenceNumber, k pieces) bool {
 	client := false
 	for _, p := range s.pairs {
-		switch {
-		case !to.has(p.reader):
-		case !p.matched && !r.isFor(p.reader):
-		case !p.matched || p.stuck || !p.blocked(n) || !p.completes(n, k):
-			return false
-		case r.isFor(p.reader):
-			client = true
+		if !to.has(p.reader) || !r.isFor(p.reader) {
+			continue
 		}
+		if !p.matched || p.stuck || !p.blocked(n) || !p.completes(n, k) {
+			return false
+		}
+		client = true
 	}
 	return client && s.writer.service.replicated(s.writer, a.now)
 }
@@ -193,10 +191,10 @@ func (a *Arbiter) settle() {
 	}
 }
 
-// waiting says that a reader still lacks what comes before the sample.
+// waiting says that the client's reader still lacks what comes before the sample.
 func (p *parked) waiting() bool {
 	for _, r := range p.stream.pairs {
-		if p.to.has(r.reader) && r.matched && r.blocked(p.n) {
+		if p.to.has(r.reader) && p.request.isFor(r.reader) && r.matched && r.blocked(p.n) {
 			return true
 		}
 	}
@@ -258,6 +256,7 @@ func (a *Arbiter) expire() {
 				}
 			}
 		}
+		a.counters.Expired++
 		a.release(p)
 		a.leaves(0)
 	}

@@ -105,23 +105,29 @@ func requestOf(m *rtps.Message, d *rtps.Data, role rtps.Role) (rtps.RequestID, b
 // readerOf returns the reader that belongs to a writer of requests, 0 if it is not
 // known. A client makes both before it asks for the first time; so if by then
 // there is only one reader that is not another client's, it is that, whatever
-// readers come later.
+// readers come later. Of several it is the one that was made right behind the
+// writer, as rmw_cyclonedds does: its number is the next one.
 func (a *Arbiter) readerOf(e *endpoint) rtps.EntityID {
 	if e.reader != 0 {
 		return e.reader
 	}
 	var only rtps.EntityID
+	several := false
 	for _, r := range e.service.readers {
-		if r.guid.Prefix != e.guid.Prefix || taken(e.service, r.guid) {
-			continue
+		switch {
+		case r.guid.Prefix != e.guid.Prefix || taken(e.service, r.guid):
+		case r.guid.Entity>>8 == e.guid.Entity>>8+1:
+			e.reader = r.guid.Entity
+			return e.reader
+		default:
+			several = several || only != 0
+			only = r.guid.Entity
 		}
-		if only != 0 {
-			return 0
-		}
-		only = r.guid.Entity
 	}
-	e.reader = only
-	return only
+	if !several {
+		e.reader = only
+	}
+	return e.reader
 }
 
 // taken says that the reader belongs to a writer of requests.

@@ -18,6 +18,7 @@ type Counters struct {
 	Released  uint64 `json:"released"`  // of those, delivered as they are
 
 	Refused  uint64 `json:"refused"`  // could not become a GAP
+	Expired  uint64 `json:"expired"`  // were parked for too long
 	Overflow uint64 `json:"overflow"` // would have been parked if there had been room
 	Unasked  uint64 `json:"unasked"`  // parked samples taken out of what a reader asks for
 	Doubted  uint64 `json:"doubted"`  // samples that were lost in the host

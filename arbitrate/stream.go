@@ -67,7 +67,12 @@ func (s *stream) pair(reader rtps.GUID) *pair {
 
 // unpair forgets a reader.
 func (s *stream) unpair(reader rtps.GUID) {
-	s.pairs = slices.DeleteFunc(s.pairs, func(p *pair) bool { return p.reader == reader })
+	s.pairs = slices.DeleteFunc(s.pairs, func(p *pair) bool {
+		if p.reader == reader {
+			p.free()
+		}
+		return p.reader == reader
+	})
 }
 
 // reached says that n was handed out by whichever reader waits for the reply: each
@@ -106,6 +111,9 @@ func (a *Arbiter) streamOf(e *endpoint) *stream {
 // closeStream forgets all that is known of a writer of replies.
 func (a *Arbiter) closeStream(s *stream) {
 	a.orphan(s)
+	for _, p := range s.pairs {
+		p.free()
+	}
 	s.writer.stream = nil
 	a.streams = slices.DeleteFunc(a.streams, func(o *stream) bool { return o == s })
 }
@@ -165,7 +173,7 @@ func (a *Arbiter) heartbeat(h *rtps.Heartbeat) {
 				a.graph.full++
 				return
 			}
-			p = &pair{reader: r.guid}
+			p = &pair{reader: r.guid, budget: &a.bitmaps}
 			s.pairs = append(s.pairs, p)
 			a.graph.revision++
 		}
