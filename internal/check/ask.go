@@ -29,16 +29,18 @@ type Answer struct {
 }
 
 // questions are all pairs of a usable carrier and an address of a gateway that it
-// has a route to.
+// has a route to. What the daemon does not use is not used here either: no book
+// would count it.
 func questions(f *Facts) []Answer {
 	out := []Answer{}
 	if f.Network == nil {
 		return out
 	}
+	spared := f.spared()
 	for _, g := range f.Config.Gateways {
 		for _, e := range f.endpoints(g) {
 			for _, c := range f.Network.Carriers {
-				if c.Problem == "" && c.Reached[e.Addr()] && len(out) < maxQuestions {
+				if c.Problem == "" && !spared[c.Interface] && c.Reached[e.Addr()] && len(out) < maxQuestions {
 					out = append(out, Answer{Carrier: c.Interface, Gateway: g.Name, Endpoint: e})
 				}
 			}
@@ -119,6 +121,36 @@ func answered(conn *net.UDPConn, sent map[hello.TransactionID]time.Time, from ne
 	}
 }
 
+// unasked says through which carriers nobody was asked although they could send.
+func (f *Facts) unasked() []Finding {
+	if f.Answers == nil || f.Network == nil {
+		return nil
+	}
+	var out []Finding
+	spared := f.spared()
+	for i := range f.Network.Carriers {
+		if c := &f.Network.Carriers[i]; c.Problem == "" && spared[c.Interface] {
+			out = append(out, Finding{ID: "carrier.not_asked", Level: Note,
+				Text: fmt.Sprintf("No gateway was asked through %s: fogplr does not use it now, or this user may not know whether its monthly_cap is used up, and a question would cost data that nobody counts.", c.Interface)})
+		}
+	}
+	return out
+}
+
+// spared are the carriers that must not be used although they could be.
+func (f *Facts) spared() map[string]bool {
+	out := map[string]bool{}
+	for name := range f.unused() {
+		out[name] = true
+	}
+	for _, c := range f.Caps { // there are none while the daemon tells
+		if c.Unknown {
+			out[c.Carrier] = true
+		}
+	}
+	return out
+}
+
 // judgeAnswers looks at which gateways answer, if they were asked.
 func judgeAnswers(f *Facts) []Finding {
 	var gateways, carriers []string
@@ -138,7 +170,7 @@ func judgeAnswers(f *Facts) []Finding {
 	if len(heard) > 0 {
 		level = Warning
 	}
-	var out []Finding
+	out := f.unasked()
 	for _, g := range gateways {
 		if !heard["gateway "+g] {
 			out = append(out, Finding{ID: "gateway.answer", Level: level,

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pion/stun/v3"
 
+	"github.com/fogplr/fogplr/internal/usage"
 	"github.com/fogplr/fogplr/routing"
+	"github.com/fogplr/fogplr/tunnel"
 )
 
 func TestAnswers(t *testing.T) {
@@ -55,6 +59,49 @@ func TestAnswers(t *testing.T) {
 	}
 	if n := len(questions(f)); n != maxQuestions {
 		t.Errorf("%d questions", n)
+	}
+}
+
+// A carrier that fogplr itself spares is not used for a question.
+func TestSparedCarriersAreNotAsked(t *testing.T) {
+	spent := usage.State{Used: 5, Cap: 5, Month: "2026-11", Spent: true}
+	for name, c := range map[string]struct {
+		running bool
+		spare   func(*Facts)
+		asked   bool
+	}{
+		"used up":      {false, func(f *Facts) { f.Caps = []Cap{{"wwan0", false, spent}} }, false},
+		"hidden":       {false, func(f *Facts) { f.Caps = []Cap{{"wwan0", true, usage.State{}}} }, false},
+		"some is left": {false, func(f *Facts) { f.Caps = []Cap{{"wwan0", false, usage.State{Used: 1, Cap: 5}}} }, true},
+		"the daemon says so": {true, func(f *Facts) {
+			f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "It rests.", Usage: &tunnel.UsageStatus{Spent: true}}}
+		}, false},
+		"the daemon looks it up": {true, func(f *Facts) {
+			f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Problem: "It is being looked up.", Usage: new(tunnel.UsageStatus)}}
+		}, false},
+		"the daemon uses it": {true, func(f *Facts) {
+			f.Daemon.Status.Carriers = []tunnel.CarrierStatus{{Interface: "wwan0", Usable: true, Usage: new(tunnel.UsageStatus)}}
+		}, true},
+	} {
+		f := sound("robot", c.running)
+		c.spare(f)
+		asked, others, told := false, false, false
+		Host{Ask: func(_ context.Context, _ string, _ netip.AddrPort) (time.Duration, error) {
+			return time.Millisecond, nil
+		}}.askAll(t.Context(), f)
+		for _, a := range f.Answers {
+			asked, others = asked || a.Carrier == "wwan0", others || a.Carrier == "wlan0"
+		}
+		for _, found := range Judge(f).Findings {
+			told = told || found.ID == "carrier.not_asked" && found.Level == Note && strings.Contains(found.Text, "through wwan0:")
+		}
+		if asked != c.asked || !others || told == c.asked {
+			t.Errorf("%s: asked %v, others %v, told %v", name, asked, others, told)
+		}
+		f.Answers = nil
+		if slices.ContainsFunc(Judge(f).Findings, func(f Finding) bool { return f.ID == "carrier.not_asked" }) {
+			t.Errorf("%s: told without --probe", name)
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package check
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
@@ -11,14 +13,17 @@ import (
 // Cap is what a metered carrier has used of its monthly cap.
 type Cap struct {
 	Carrier string // its interface
+	Unknown bool   // this user may not see it, so State is of no use
 	usage.State
 }
 
-// caps looks up what metered carriers have used, for when no daemon tells.
-func (h Host) caps(f *Facts, robot *config.Robot, all []carriers.Carrier) {
+// caps looks up what metered carriers have used, for when no daemon tells; hidden
+// says that this user may not know who they are.
+func (h Host) caps(f *Facts, robot *config.Robot, all []carriers.Carrier, hidden bool) {
 	book, err := usage.Open(h.path(robot.StateDir))
-	if err != nil {
-		return // this user may not know, or the daemon will warn
+	hidden = hidden || errors.Is(err, fs.ErrPermission)
+	if err != nil && !hidden {
+		return // the daemon will warn, and count from nothing
 	}
 	now, free, err := h.Clock()
 	if err != nil {
@@ -26,7 +31,7 @@ func (h Host) caps(f *Facts, robot *config.Robot, all []carriers.Carrier) {
 	}
 	for _, c := range all {
 		if c.Metered() {
-			f.Caps = append(f.Caps, Cap{c.Interface, book.Look(c.ID, c.MonthlyCap, usage.Clock{Wall: now, Sure: !free})})
+			f.Caps = append(f.Caps, Cap{c.Interface, hidden, book.Look(c.ID, c.MonthlyCap, usage.Clock{Wall: now, Sure: !free})})
 		}
 	}
 }
@@ -53,7 +58,7 @@ func (f *Facts) unused() map[string]unused {
 		return out
 	}
 	for _, c := range f.Caps {
-		if c.Spent && !f.lacking(c.Carrier) {
+		if c.Spent && !c.Unknown && !f.lacking(c.Carrier) {
 			out[c.Carrier] = unused{idResting, fmt.Sprintf("%s has used %s of its monthly cap of %s, which leaves but a small reserve, so it rests until %s is over. "+
 				"To use it nevertheless, raise monthly_cap in %s.", c.Carrier, size(c.Used), size(c.State.Cap), c.Month, f.Config.File)}
 		}

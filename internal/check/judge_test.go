@@ -81,7 +81,7 @@ func TestCaps(t *testing.T) {
 	spent := func(names ...string) func(*Facts) {
 		return func(f *Facts) {
 			for _, c := range f.Network.Carriers {
-				used := Cap{c.Interface, usage.State{Used: 1_500_000_000, Cap: 5_000_000_000, Month: "2026-11"}}
+				used := Cap{c.Interface, false, usage.State{Used: 1_500_000_000, Cap: 5_000_000_000, Month: "2026-11"}}
 				if slices.Contains(names, c.Interface) {
 					used.Used, used.Spent = 4_960_000_000, true
 				}

@@ -96,12 +96,12 @@ func (h Host) choose(f *Facts, robot *config.Robot) {
 	if err != nil {
 		return // Look tells it
 	}
-	book, _, err := slots.Load(h.path(robot.StateDir))
-	if err != nil { // for this user, at least
+	book, _, hidden := slots.Load(h.path(robot.StateDir))
+	if hidden != nil { // for this user, at least
 		book = new(slots.Book)
 	}
 	choice := carriers.New(book).Choose(robot, found)
-	h.caps(f, robot, choice.Carriers)
+	h.caps(f, robot, choice.Carriers, hidden != nil)
 	for _, c := range choice.Carriers {
 		f.Config.name(c.Interface)
 	}

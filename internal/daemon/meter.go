@@ -10,6 +10,7 @@ import (
 
 	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/usage"
+	"github.com/fogplr/fogplr/path"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -161,12 +162,27 @@ func (d *robot) decorate(s *tunnel.Status) {
 		if m, ok := d.used[c.Slot]; ok {
 			c.Usage = m.status(d.tunnel.Moved(c.Slot))
 		}
+		if spent := d.spent[c.Slot]; spent != "" && c.Problem == spent {
+			rests(s, c.Slot)
+		}
 	}
 	for _, r := range d.names.Status() {
 		s.Warnings = append(s.Warnings, r.Sentences...)
 		for i := range s.Carriers {
 			if s.Carriers[i].Slot == r.Slot {
 				s.Carriers[i].Captive = r.Captive
+			}
+		}
+	}
+}
+
+// rests says of a carrier's paths what the tunnel, which only does not use it, takes
+// for a lack of routes.
+func rests(s *tunnel.Status, slot int) {
+	for i := range s.Peers {
+		for n := range s.Peers[i].Paths {
+			if p := &s.Peers[i].Paths[n]; p.Slot == slot && !p.Up {
+				p.Stage, p.Hint = path.StageResting.String(), "This carrier rests, since its monthly cap is used up."
 			}
 		}
 	}
