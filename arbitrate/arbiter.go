@@ -35,7 +35,7 @@ type Arbiter struct {
 // New returns an Arbiter that knows nothing.
 func New(now time.Time) *Arbiter {
 	return &Arbiter{
-		began:     now,
+		began:     now.Add(-1), // so that no moment is 0
 		bitmaps:   maxBitmaps,
 		nextSweep: sweepEvery,
 		graph:     newGraph(),

@@ -1,0 +1,351 @@
+package arbitrate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fogplr/fogplr/rtps"
+)
+
+// rig is an Arbiter with a client of Cyclone DDS and replicas, step by step.
+type rig struct {
+	t   *testing.T
+	a   *Arbiter
+	now time.Duration
+}
+
+const (
+	askWriter  rtps.EntityID = 0x00000303
+	readerHere rtps.EntityID = 0x00000404
+)
+
+var (
+	here     = rtps.Prefix{1, 16, 'c'}
+	hereTo   = address(1, 7411)
+	hereFrom = address(1, 40000)
+)
+
+func replica(i int) rtps.Prefix { return rtps.Prefix{1, 16, 's', byte(i)} }
+
+// newRig returns one in which the client is known and matched with so many replicas.
+func newRig(t *testing.T, replicas int) *rig {
+	r := &rig{t: t, a: New(epoch)}
+	r.out(r.mine().spdp(here))
+	r.out(r.mine().sedp(rtps.GUID{Prefix: here, Entity: askWriter}, "rq/echoRequest", 1))
+	r.out(r.mine().sedp(rtps.GUID{Prefix: here, Entity: readerHere}, "rr/echoReply", 1))
+	for i := range replicas {
+		r.announce(i)
+		r.match(i, 0)
+	}
+	return r
+}
+
+func (r *rig) mine() *writer        { return message(rtps.VendorCyclone, here) }
+func (r *rig) theirs(i int) *writer { return message(rtps.VendorCyclone, replica(i)) }
+
+func (r *rig) out(m *writer) []byte {
+	p := udp(hereFrom, address(10, 7411), 1, m.b)
+	r.a.Out(epoch.Add(r.now), p)
+	return p
+}
+
+// in returns what of a message is delivered, and what is delivered with it.
+func (r *rig) in(m *writer) string {
+	return show(r.t, r.a.In(epoch.Add(r.now), [][]byte{udp(address(10, 7411), hereTo, 1, m.b)}))
+}
+
+func (r *rig) tick() string { return show(r.t, r.a.Tick(epoch.Add(r.now))) }
+
+func (r *rig) announce(i int) {
+	r.in(r.theirs(i).spdp(replica(i)))
+	r.in(r.theirs(i).sedp(rtps.GUID{Prefix: replica(i), Entity: replyWriter}, "rr/echoReply", 1))
+}
+
+// match has a HEARTBEAT come, and the reader acknowledge all up to last.
+func (r *rig) match(i int, last rtps.SequenceNumber) {
+	r.in(r.theirs(i).to(here).heartbeat(0, replyWriter, 1, last, 1, false))
+	r.out(r.mine().to(replica(i)).ackNack(readerHere, replyWriter, last+1, 1, true))
+}
+
+func (r *rig) ask(number int64) {
+	payload := le.AppendUint64(le.AppendUint64([]byte{0, 1, 0, 0}, 77), uint64(number))
+	r.out(r.mine().data(0, askWriter, rtps.SequenceNumber(number), nil, payload))
+}
+
+// answer writes sample n of a replica, the reply to the request of that number.
+func (r *rig) answer(i int, n rtps.SequenceNumber, number int64) *writer {
+	payload := le.AppendUint64(le.AppendUint64([]byte{0, 1, 0, 0}, 77), uint64(number))
+	return r.theirs(i).data(0, replyWriter, n, nil, append(payload, make([]byte, 200)...))
+}
+
+// show says what is in packets: "0:3" is sample 3 of replica 0, "0:-3" a GAP.
+func show(t testing.TB, packets [][]byte) string {
+	var all []string
+	for _, p := range packets {
+		if checksum(p[12:16], p[16:20], p[20:]) != 0xffff {
+			t.Errorf("the checksum of %x is wrong", p)
+		}
+		var d rtps.Datagram
+		var m rtps.Message
+		if !d.Read(p) || !m.Read(d.Payload, d.Whole) {
+			t.Fatalf("%x is not read", p)
+		}
+		for s := (rtps.Submessage{}); m.Next(&s); {
+			if x, ok := s.Data(); ok {
+				all = append(all, fmt.Sprintf("%d:%d", m.Source[3], x.Seq))
+			}
+			if x, ok := s.DataFrag(); ok {
+				all = append(all, fmt.Sprintf("%d:%d/%d", m.Source[3], x.Seq, x.FragmentStart))
+			}
+			if x, ok := s.Gap(); ok {
+				all = append(all, fmt.Sprintf("%d:-%d", m.Source[3], x.Start))
+			}
+			if _, ok := s.Heartbeat(); ok {
+				all = append(all, fmt.Sprintf("%d:beat", m.Source[3]))
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func (r *rig) want(what, got, want string) {
+	r.t.Helper()
+	if got != want {
+		r.t.Errorf("%s: %q is delivered, want %q", what, got, want)
+	}
+}
+
+func TestFirstReplyWins(t *testing.T) {
+	r := newRig(t, 3)
+	r.ask(1)
+	r.want("the first", r.in(r.answer(1, 1, 1)), "1:1")
+	r.want("the second", r.in(r.answer(0, 1, 1)), "0:-1")
+	r.want("the second again", r.in(r.answer(0, 1, 1)), "0:-1")
+	r.want("the first again", r.in(r.answer(1, 1, 1)), "1:1")
+	r.want("the third, with a HEARTBEAT", r.in(r.answer(2, 1, 1).heartbeat(0, replyWriter, 1, 1, 2, false)), "2:-1 2:beat")
+	r.now = 10 * time.Minute
+	r.tick()
+	r.want("the second, late", r.in(r.answer(0, 1, 1)), "0:-1")
+	if c := r.a.Counters(); c.Requests != 1 || c.Replies != 3 || c.Delivered != 1 || c.Withheld != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestOldRequestPasses(t *testing.T) {
+	r := newRig(t, 2)
+	r.ask(1)
+	r.want("the first", r.in(r.answer(1, 1, 1)), "1:1")
+	r.now = requestAge + time.Minute
+	r.tick()
+	r.want("the second", r.in(r.answer(0, 1, 1)), "0:1")
+}
+
+func TestUnknownRequestPasses(t *testing.T) {
+	r := newRig(t, 2)
+	r.want("one", r.in(r.answer(0, 1, 5)), "0:1")
+	r.want("the other", r.in(r.answer(1, 1, 5)), "1:1")
+	if c := r.a.Counters(); c.Unknown != 2 || c.Replies != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A reply of a replica that the reader may not know wins nothing.
+func TestUnmatchedWinsNothing(t *testing.T) {
+	for name, almost := range map[string]func(*rig){
+		"nothing":        func(*rig) {},
+		"HEARTBEAT only": func(r *rig) { r.in(r.theirs(1).to(here).heartbeat(0, replyWriter, 1, 0, 1, false)) },
+		"ACKNACK before": func(r *rig) {
+			r.out(r.mine().to(replica(1)).ackNack(readerHere, replyWriter, 1, 1, true))
+			r.in(r.theirs(1).to(here).heartbeat(0, replyWriter, 1, 0, 1, false))
+		},
+		"pre-emptive ACKNACK": func(r *rig) {
+			r.in(r.theirs(1).to(here).heartbeat(0, replyWriter, 1, 0, 1, false))
+			r.out(r.mine().to(replica(1)).ackNack(readerHere, replyWriter, 1, 0, false))
+		},
+		"another reader's": func(r *rig) {
+			r.in(r.theirs(1).to(here).heartbeat(0, replyWriter, 1, 0, 1, false))
+			r.out(r.mine().to(replica(1)).ackNack(readerHere+0x100, replyWriter, 1, 1, true))
+		},
+		"HEARTBEAT for another": func(r *rig) {
+			r.in(r.theirs(1).to(replica(7)).heartbeat(0, replyWriter, 1, 0, 1, false))
+			r.out(r.mine().to(replica(1)).ackNack(readerHere, replyWriter, 1, 1, true))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1)
+			r.announce(1)
+			almost(r)
+			r.ask(1)
+			r.want("not matched", r.in(r.answer(1, 1, 1)), "1:1")
+			r.want("matched", r.in(r.answer(0, 1, 1)), "0:1")
+			r.want("not matched, again", r.in(r.answer(1, 1, 1)), "1:-1")
+		})
+	}
+}
+
+// What a reader cannot hand out yet waits here, and its HEARTBEAT does not.
+func TestParked(t *testing.T) {
+	r := newRig(t, 2)
+	for n := range int64(4) {
+		r.ask(n + 1)
+	}
+	beat := func(m *writer) *writer { return m.heartbeat(0, replyWriter, 1, 4, 2, false) }
+	r.want("2, without 1", r.in(beat(r.answer(0, 2, 2))), "0:beat")
+	r.want("3, without 1", r.in(r.answer(0, 3, 3)), "")
+	r.want("3 again", r.in(r.answer(0, 3, 3)), "")
+	r.want("the other's reply to 2", r.in(r.answer(1, 1, 2)), "1:1 0:-2")
+
+	p := r.out(r.mine().to(replica(0)).ackNack(readerHere, replyWriter, 1, 2, false, 0, 2, 3))
+	var d rtps.Datagram
+	var m rtps.Message
+	var s rtps.Submessage
+	d.Read(p)
+	m.Read(d.Payload, d.Whole)
+	m.Next(&s)
+	m.Next(&s)
+	k, _ := s.AckNack()
+	if !k.Missing.Contains(1) || k.Missing.Contains(3) || !k.Missing.Contains(4) || checksum(p[12:16], p[16:20], p[20:]) != 0xffff {
+		t.Errorf("what is parked is asked for: %+v", k)
+	}
+
+	r.want("1", r.in(r.answer(0, 1, 1)), "0:1 0:3")
+	r.want("the other's reply to 3", r.in(r.answer(1, 2, 3)), "1:-2")
+	r.want("4", r.in(r.answer(0, 4, 4)), "0:4")
+	if c := r.a.Counters(); c.Parked != 2 || c.Released != 1 || c.Delivered != 4 || c.Unasked != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestParkedForTooLong(t *testing.T) {
+	r := newRig(t, 2)
+	r.ask(1)
+	r.ask(2)
+	r.want("2, without 1", r.in(r.answer(0, 2, 2)), "")
+	if due := r.a.Due(); due != epoch.Add(parkAge) {
+		t.Errorf("due at %v", due.Sub(epoch))
+	}
+	r.now = parkAge
+	r.want("a second later", r.tick(), "0:2")
+	r.want("3, not parked any more", r.in(r.answer(0, 3, 1)), "0:3")
+}
+
+// Nothing waits for a replica that does not live, or is the only one.
+func TestNothingWaitsForNobody(t *testing.T) {
+	r := newRig(t, 1)
+	r.ask(2)
+	r.want("the only replica", r.in(r.answer(0, 2, 2)), "0:2")
+
+	r = newRig(t, 2)
+	r.now = time.Minute // longer than the other's lease
+	r.ask(2)
+	r.want("the other is silent", r.in(r.answer(0, 2, 2)), "0:2")
+
+	r = newRig(t, 2)
+	r.ask(2)
+	r.in(r.theirs(1).gone(rtps.EntityParticipantWriter, rtps.GUID{Prefix: replica(1), Entity: rtps.EntityParticipant}))
+	r.want("the other has left", r.in(r.answer(0, 2, 2)), "0:2")
+}
+
+func TestLeaving(t *testing.T) {
+	r := newRig(t, 2)
+	r.ask(2)
+	r.want("parked", r.in(r.answer(0, 2, 2)), "")
+	g := rtps.GUID{Prefix: replica(0), Entity: replyWriter}
+	r.want("its writer goes", r.in(r.theirs(0).gone(rtps.EntityPublicationsWriter, g)), "0:9 0:2")
+	r.announce(0)
+	r.ask(3)
+	r.want("not matched any more", r.in(r.answer(0, 3, 3)), "0:3")
+	r.want("the other", r.in(r.answer(1, 1, 3)), "1:1")
+
+	// Nobody there may speak for a participant here.
+	r.in(r.theirs(0).gone(rtps.EntityParticipantWriter, rtps.GUID{Prefix: here, Entity: rtps.EntityParticipant}))
+	if s := r.a.Services(10); len(s) != 1 || s[0].Clients != 1 || s[0].Servers != 2 || s[0].Name != "/echo" {
+		t.Errorf("%+v", s)
+	}
+	r.out(r.mine().gone(rtps.EntityParticipantWriter, rtps.GUID{Prefix: here, Entity: rtps.EntityParticipant}))
+	if s := r.a.Services(10); len(s) != 0 || r.a.requests.count != 3-1 {
+		t.Errorf("%+v, %d requests", s, r.a.requests.count)
+	}
+}
+
+// What was lost between here and the reader was not delivered.
+func TestLostInTheHost(t *testing.T) {
+	r := newRig(t, 2)
+	r.ask(1)
+	r.want("the first", r.in(r.answer(0, 1, 1)), "0:1")
+	r.out(r.mine().to(replica(0)).ackNack(readerHere, replyWriter, 1, 2, false, 0))
+	r.want("the second; the reader's wish crossed the first", r.in(r.answer(1, 1, 1)), "1:-1")
+	r.ask(2)
+	r.want("the first", r.in(r.answer(0, 2, 2)), "0:2")
+	r.now = 2 * doubtAfter
+	r.out(r.mine().to(replica(0)).ackNack(readerHere, replyWriter, 2, 3, false, 0))
+	r.want("the second", r.in(r.answer(1, 2, 2)), "1:2")
+	r.want("the first again", r.in(r.answer(0, 2, 2)), "0:-2")
+}
+
+// What goes to the port of one process is not delivered to another.
+func TestPorts(t *testing.T) {
+	r := newRig(t, 2)
+	other := rtps.Prefix{1, 16, 'd'}
+	r.out(message(rtps.VendorCyclone, other).sedp(rtps.GUID{Prefix: other, Entity: readerHere}, "rr/echoReply", 1))
+	in := func(port uint16, m *writer) string {
+		return show(t, r.a.In(epoch, [][]byte{udp(address(10, 7411), address(1, port), 1, m.b)}))
+	}
+	for i := range 2 {
+		in(7413, r.theirs(i).to(other).heartbeat(0, replyWriter, 1, 0, 2, false))
+		r.out(message(rtps.VendorCyclone, other).to(replica(i)).ackNack(readerHere, replyWriter, 1, 1, true))
+	}
+	r.ask(1)
+	r.want("the other process's copy", in(7413, r.answer(0, 1, 1)), "0:1")
+	r.want("the second replica", in(7411, r.answer(1, 1, 1)), "1:1")
+	r.want("the first replica", in(7411, r.answer(0, 1, 1)), "0:-1")
+}
+
+// The services of an action are services, and each has its own requests.
+func TestActions(t *testing.T) {
+	r := newRig(t, 2)
+	topic := "/fib/_action/get_result"
+	r.out(r.mine().sedp(rtps.GUID{Prefix: here, Entity: 0x503}, "rq"+topic+"Request", 3))
+	r.out(r.mine().sedp(rtps.GUID{Prefix: here, Entity: 0x604}, "rr"+topic+"Reply", 3))
+	for i := range 2 {
+		r.in(r.theirs(i).sedp(rtps.GUID{Prefix: replica(i), Entity: 0x503}, "rr"+topic+"Reply", 3))
+		r.in(r.theirs(i).to(here).heartbeat(0, 0x503, 1, 0, 2, false))
+		r.out(r.mine().to(replica(i)).ackNack(0x604, 0x503, 1, 1, true))
+	}
+	payload := le.AppendUint64(le.AppendUint64([]byte{0, 1, 0, 0}, 77), 1)
+	r.ask(1)
+	r.out(r.mine().data(0, 0x503, 1, nil, payload))
+	r.want("the service", r.in(r.answer(0, 1, 1)), "0:1")
+	r.want("the action", r.in(r.theirs(1).data(0, 0x503, 1, nil, payload)), "1:1")
+	r.now = 10 * time.Minute
+	r.want("the action's second", r.in(r.theirs(0).data(0, 0x503, 1, nil, payload)), "0:-1")
+	if s := r.a.Services(10); len(s) != 2 || s[1].Name != topic || s[1].Action != "/fib" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A writer's own GAP takes numbers out of the way.
+func TestWritersGap(t *testing.T) {
+	r := newRig(t, 2)
+	r.ask(5)
+	r.want("GAP", r.in(r.theirs(0).to(here).gap(readerHere, replyWriter, 1, 4)), "0:-1")
+	r.want("behind it", r.in(r.answer(0, 4, 5)), "0:4")
+	r.want("the second", r.in(r.answer(1, 1, 5)), "1:-1")
+}
+
+// Fragments without a request of their own follow the first one.
+func TestFragments(t *testing.T) {
+	r := newRig(t, 2)
+	payload := append(le.AppendUint64(le.AppendUint64([]byte{0, 1, 0, 0}, 77), 1), make([]byte, 280)...)
+	part := func(i, k int) *writer { return r.theirs(i).frag(0, replyWriter, 1, nil, payload, 100, k) }
+	r.ask(1)
+	for k, want := range []string{"0:1/1", "0:1/2"} {
+		r.want("the first", r.in(part(0, k+1)), want)
+		r.want("the second", r.in(part(1, k+1)), strings.Replace(want, "0", "1", 1))
+	}
+	r.want("the first is whole", r.in(part(0, 3)), "0:1/3")
+	r.want("the second", r.in(part(1, 3)), "1:-1")
+	r.want("the second again", r.in(part(1, 2)), "1:-1")
+}
