@@ -217,6 +217,10 @@ const (
 	oneWayFactor = 3
 	// verdictFor is how long a verdict stands when nothing is sent.
 	verdictFor = time.Minute
+	// oldReturns is in how many buckets in a row an epoch before the current one must
+	// come, and the current one not, to be current again: the frames of one path that
+	// are late after a restart come before those of the new epoch, or soon after.
+	oldReturns = 2
 	// lossResync: a frame this far behind the highest number means that the
 	// sender's numbering started again; reordering never reaches that far.
 	lossResync = 1 << 16

@@ -10,6 +10,10 @@ type Loss struct {
 	started     bool
 	epoch, old  uint32 // of the sender, and the one before
 	lowest, top uint32 // numbers seen in this epoch
+	// oldSeen says that in the bucket at hand the old epoch came and the current one
+	// did not; oldAlone is in how many buckets in a row that was so, silent ones left out.
+	oldSeen  bool
+	oldAlone int
 
 	received, expected uint32 // since the beginning, wrapping
 	anew               bool   // the next frame begins the window of Share
@@ -25,8 +29,10 @@ type lossCount struct{ received, expected uint32 }
 // Seen counts an authenticated frame with the epoch of its sender and its
 // sequence number on this path. Numbers may wrap and come out of order; a
 // number must not come twice (WireGuard's replay filter sees to it). Late
-// frames of the epoch before the current one are ignored. It reports whether the
-// epoch is new on this path; Share begins anew with it.
+// frames of the epoch before the current one are ignored, but for seconds only: one
+// that goes on alone is the current one again, as after two machines had one key. It
+// reports whether the epoch is another than before on this path; Share begins anew
+// with it.
 func (l *Loss) Seen(epoch, seq uint32) (fresh bool) {
 	before := l.received
 	fresh = l.seen(epoch, seq)
@@ -46,13 +52,15 @@ func (l *Loss) seen(epoch, seq uint32) (fresh bool) {
 		l.start(epoch, seq)
 		return true
 	case epoch != l.epoch:
-		if epoch == l.old {
+		if epoch == l.old && l.oldAlone < oldReturns {
+			l.oldSeen = true
 			return false
 		}
 		l.old = l.epoch
 		l.start(epoch, seq)
 		return true
 	}
+	l.oldSeen, l.oldAlone = false, 0
 	ahead := int32(seq - l.top)
 	switch {
 	case ahead > 0:
@@ -71,6 +79,7 @@ func (l *Loss) seen(epoch, seq uint32) (fresh bool) {
 
 func (l *Loss) start(epoch, seq uint32) {
 	l.epoch, l.lowest, l.top = epoch, seq, seq
+	l.oldSeen, l.oldAlone = false, 0
 	l.expected++
 	l.received++
 }
@@ -79,7 +88,7 @@ func (l *Loss) start(epoch, seq uint32) {
 // nothing of the path after it. Totals go on.
 func (l *Loss) Renew() { l.anew = true }
 
-// Roll moves the window of Share; call it about once a second.
+// Roll moves the window of Share; call it about once a second. Time is counted by it.
 func (l *Loss) Roll(now time.Time) {
 	if l.began.IsZero() {
 		l.began = now
@@ -90,6 +99,10 @@ func (l *Loss) Roll(now time.Time) {
 		l.mark = lossCount{l.received, l.expected}
 		l.pos = (l.pos + 1) % lossBuckets
 		l.began = l.began.Add(lossBucket)
+		if l.oldSeen {
+			l.oldSeen = false
+			l.oldAlone++
+		}
 	}
 	if now.Sub(l.began) >= lossBucket { // slept
 		l.began = now

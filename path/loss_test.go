@@ -97,6 +97,81 @@ func TestLossReorderAndEpochs(t *testing.T) {
 	}
 }
 
+// An epoch that goes on alone after another one came is the current one again within
+// seconds, also on an idle path; late frames of a restart are not, and two epochs that
+// take turns do not make the totals jump.
+func TestLossEpochReturns(t *testing.T) {
+	for name, c := range map[string]struct {
+		every  time.Duration // between two frames of the epoch that goes on
+		frames int           // of it until it counts
+	}{
+		"busy": {100 * time.Millisecond, 20},
+		"idle": {5 * time.Second, 2},
+	} {
+		var l Loss
+		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+		seq, anew := uint32(0), 0
+		step := func(epoch uint32) (fresh bool) {
+			seq++
+			fresh = l.Seen(epoch, seq)
+			for end := now.Add(c.every); now.Before(end); {
+				now = now.Add(100 * time.Millisecond)
+				l.Roll(now)
+			}
+			return fresh
+		}
+		l.Roll(now)
+		for range 50 {
+			step(1)
+			l.Seen(2, seq) // the clone, at the same time
+			seq++
+		}
+		before, _ := l.Totals()
+		for n := 1; ; n++ {
+			if step(1) {
+				anew = n
+				break
+			}
+			if n > 10*c.frames {
+				t.Fatalf("%s: never counted again", name)
+			}
+		}
+		if anew > c.frames+1 {
+			t.Errorf("%s: counted again from frame %d on, want %d", name, anew, c.frames+1)
+		}
+		for range 20 {
+			if step(1) {
+				t.Errorf("%s: begins anew once more", name)
+			}
+		}
+		if r, e := l.Totals(); r-before < 20 || e-r > 60 || l.Share() != 0 {
+			t.Errorf("%s: %d frames more, %d of %d, share %v", name, r-before, r, e, l.Share())
+		}
+	}
+}
+
+// Late frames of the run before a restart, for as long as one path may hold them
+// back beside those of the new run, count for nothing.
+func TestLossLateFrames(t *testing.T) {
+	var l Loss
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	l.Roll(now)
+	l.Seen(1, 500)
+	for i := range uint32(80) {
+		if i%8 == 0 && l.Seen(2, i/8) != (i == 0) {
+			t.Fatalf("frame %d of the new run", i)
+		}
+		if l.Seen(1, 501+i) {
+			t.Fatalf("late frame %d begins the old run anew", i)
+		}
+		now = now.Add(100 * time.Millisecond)
+		l.Roll(now)
+	}
+	if r, e := l.Totals(); r != 11 || e != 11 {
+		t.Errorf("received %d of %d", r, e)
+	}
+}
+
 // The meter agrees with one that remembers every number.
 func TestLossAgainstNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -89,6 +89,7 @@ const (
 type quality struct {
 	out, in course
 	judged  time.Time // when there last was evidence
+	weighed time.Time // when there last was evidence of way
 	turned  time.Time // when the verdict last became another
 	lossy   bool      // too much to be of use alone
 	way     ways
@@ -111,10 +112,10 @@ func (q *quality) judge(answered float64, now time.Time) {
 	if out.enough() || in.enough() {
 		q.judged = now
 		q.judgeLossy(out, in)
-		q.judgeWay(out, in)
 	} else if now.Sub(q.judged) >= verdictFor {
-		q.lossy, q.way = answered < answeredLeast, neither
+		q.lossy = answered < answeredLeast
 	}
+	q.judgeWay(out, in, now)
 	if q.lossy != lossy || q.way != way {
 		q.turned = now
 	}
@@ -131,10 +132,20 @@ func (q *quality) judgeLossy(out, in sample) {
 	q.lossy = heavy || q.lossy && !light
 }
 
-func (q *quality) judgeWay(out, in sample) {
+// judgeWay compares the directions, which takes evidence of both. The verdict on one
+// ends by evidence of that one alone as well.
+func (q *quality) judgeWay(out, in sample, now time.Time) {
 	if !out.enough() || !in.enough() {
+		accused := out
+		if q.way == wayIn {
+			accused = in
+		}
+		if accused.enough() && accused.share < oneWayLeast || now.Sub(q.weighed) >= verdictFor {
+			q.way = neither
+		}
 		return
 	}
+	q.weighed = now
 	more, less, way := out, in, wayOut
 	if in.share > out.share {
 		more, less, way = in, out, wayIn

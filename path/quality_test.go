@@ -68,3 +68,56 @@ func TestTotalsOutOfOrder(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A verdict on one direction ends by evidence of that one alone, and without any
+// after a bounded time, whatever is known of the other.
+func TestOneWayVerdictEnds(t *testing.T) {
+	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		way     ways
+		out, in float64 // lost from then on, -1 when nothing is known any more
+		within  time.Duration
+		stands  time.Duration
+	}{
+		"in recovers, nothing known of out": {wayIn, -1, 0, 12 * sec, 2 * sec},
+		"out recovers, nothing known of in": {wayOut, 0, -1, 12 * sec, 2 * sec},
+		"both recover":                      {wayIn, 0, 0, 12 * sec, 2 * sec},
+		"nothing known of the accused":      {wayIn, 0, -1, verdictFor + 12*sec, verdictFor - sec},
+		"nothing known at all":              {wayOut, -1, -1, verdictFor + 12*sec, verdictFor - sec},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var q quality
+			var received, expected [2]float64
+			now := start
+			second := func(lost ...float64) {
+				now = now.Add(sec)
+				for i, of := range []*course{&q.out, &q.in} {
+					if lost[i] < 0 {
+						continue
+					}
+					expected[i] += 40
+					received[i] += 40 * (1 - lost[i])
+					of.total(uint32(received[i]), uint32(expected[i]), 0, now)
+				}
+				q.judge(1, now)
+			}
+			for range 20 {
+				if c.way == wayIn {
+					second(0, 0.5)
+				} else {
+					second(0.5, 0)
+				}
+			}
+			if q.way != c.way {
+				t.Fatalf("the verdict is %d", q.way)
+			}
+			began := now
+			for q.way != neither && now.Sub(began) <= 2*c.within {
+				second(c.out, c.in)
+			}
+			if took := now.Sub(began); took > c.within || took < c.stands {
+				t.Errorf("it ended after %v", took)
+			}
+		})
+	}
+}

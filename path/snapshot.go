@@ -75,9 +75,9 @@ func (s Snapshot) Name() string {
 	switch {
 	case s.Stage == StageThrottled:
 		return fmt.Sprintf("throttled to about %.0f kbit/s", twoDigits(s.Throttle*8/1000))
-	case s.Stage == StageLossOut && s.LossOut >= 0:
+	case s.Stage == StageLossOut && s.LossOut >= oneWayLeast:
 		return fmt.Sprintf("loses %.0f %% on the way out", 100*s.LossOut)
-	case s.Stage == StageLossIn && s.LossIn >= 0:
+	case s.Stage == StageLossIn && s.LossIn >= oneWayLeast:
 		return fmt.Sprintf("loses %.0f %% on the way in", 100*s.LossIn)
 	case s.Stage == StageLossy && max(s.LossOut, s.LossIn) >= 0:
 		return fmt.Sprintf("lossy, loses %.0f %%", 100*max(s.LossOut, s.LossIn))

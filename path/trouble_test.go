@@ -404,6 +404,7 @@ func TestNames(t *testing.T) {
 		{Snapshot{Stage: StageLossy, LossOut: -1, LossIn: -1}, "lossy"},
 		{Snapshot{Stage: StageLossy, LossOut: 0.5, LossIn: 0.6}, "lossy, loses 60 %"},
 		{Snapshot{Stage: StageLossOut, LossOut: -1}, "loss on the way out"},
+		{Snapshot{Stage: StageLossIn, LossOut: -1, LossIn: 0}, "loss on the way in"},
 		{Snapshot{Stage: StageNoReply}, "no reply"},
 	} {
 		if got := c.s.Name(); got != c.want {
