@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	robotConfig   = "/etc/fogplr/robot.toml"
-	gatewayConfig = "/etc/fogplr/gateway.toml"
+	robotConfig   = config.RobotPath
+	gatewayConfig = config.GatewayPath
 )
 
 type envCmd struct {

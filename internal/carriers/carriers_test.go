@@ -299,9 +299,9 @@ func TestNone(t *testing.T) {
 		want   []string // parts, none when there are carriers
 	}{
 		"discovery":                {"", nil, nil},
-		"nothing is connected":     {"", []string{"eth0", "wlan0", "usb0", "usb1"}, []string{"This robot has no carrier, so it reaches no gateway: discovery found", "Connect an uplink", "After a change of robot.toml: `fogplr reload`."}},
-		"all are denied":           {"[discovery]\ndeny = ['name:*']", nil, []string{"discovery found", "`fogplr check`"}},
-		"nothing matches":          {"[[carrier]]\nkind = 'wwan'", nil, []string{"no interface matches a [[carrier]]", "`fogplr check`"}},
+		"nothing is connected":     {"", []string{"eth0", "wlan0", "usb0", "usb1"}, []string{"This robot has no carrier, so it reaches no gateway: discovery found", "Connect an uplink", "After a change of robot.toml: `fogplr reload --config /"}},
+		"all are denied":           {"[discovery]\ndeny = ['name:*']", nil, []string{"discovery found", "`fogplr check --config /"}},
+		"nothing matches":          {"[[carrier]]\nkind = 'wwan'", nil, []string{"no interface matches a [[carrier]]", "`fogplr check --config /"}},
 		"a named one may yet come": {"[[carrier]]\ninterface = 'wwan0'", nil, nil},
 	} {
 		m := machine()

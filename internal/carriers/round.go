@@ -230,7 +230,8 @@ func none(cfg *config.Robot) string {
 	if len(cfg.Carriers) > 0 {
 		why = "no interface matches a [[carrier]]. One that does is used as soon as it appears"
 	}
-	return fmt.Sprintf("This robot has no carrier, so it reaches no gateway: %s. Why others are left out: `fogplr check`. After a change of %s: `fogplr reload`.", why, cfg.File)
+	return fmt.Sprintf("This robot has no carrier, so it reaches no gateway: %s. Why others are left out: `%s`. After a change of %s: `%s`.",
+		why, cfg.Command("check"), cfg.File, cfg.Command("reload"))
 }
 
 func (r *round) note(format string, args ...any) {

@@ -164,7 +164,7 @@ func TestConfig(t *testing.T) {
 func TestKernel(t *testing.T) {
 	lacks := func(missing int) func(int) bool { return func(c int) bool { return c != missing } }
 	try(t, []row{
-		{"not root", "", nil, func(f *Facts) { f.User = 1000 }, "note user.rights", "sudo fogplr check --config /etc/fogplr/"},
+		{"not root", "", nil, func(f *Facts) { f.User = 1000 }, "note user.rights", "sudo fogplr check\n"},
 		{"container", "", nil, func(f *Facts) { f.Capable = lacks(unix.CAP_NET_ADMIN) }, "fails user.net_admin", "CAP_NET_ADMIN|--cap-add"},
 		{"user without CAP_NET_ADMIN", "", nil, func(f *Facts) { f.User, f.Capable = 1, lacks(unix.CAP_NET_ADMIN) }, "note user.rights", ""},
 		{"no TUN", "", before, func(f *Facts) { f.Kernel.TUN = unix.ENOENT }, "fails kernel.tun", "CONFIG_TUN|modprobe tun"},
@@ -206,7 +206,7 @@ func TestOverlay(t *testing.T) {
 		{"removed", "robot", during, func(f *Facts) { without(f); f.Programs = nil }, "fails overlay.missing", "systemctl restart fogplr-robot"},
 		{"taken", "", before, func(f *Facts) { plr0(f).TUN = false }, "fails overlay.taken", "no TUN device"},
 		{"no multicast", "", nil, func(f *Facts) { plr0(f).Multicast = false }, "warning overlay.multicast", "ip link set dev plr0 multicast on"},
-		{"other MTU", "gateway", during, func(f *Facts) { plr0(f).MTU = 1400 }, "warning overlay.mtu", "1400|1280|systemctl restart fogplr-gateway"},
+		{"other MTU", "gateway", during, func(f *Facts) { plr0(f).MTU = 1400 }, "warning overlay.mtu", "1400|1280|ip link set dev plr0 mtu 1280"},
 		{"MTU before the start", "", before, func(f *Facts) { plr0(f).MTU = 1400 }, "", ""},
 		{"conflict", "", nil, func(f *Facts) { f.Network.Warnings = []string{"eth0 overlaps."} }, "warning overlay.conflict", "eth0"},
 		{"conflict that the daemon tells", "", during, func(f *Facts) {

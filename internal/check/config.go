@@ -1,8 +1,7 @@
 package check
 
 import (
-	"fmt"
-
+	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/shell"
 )
 
@@ -29,13 +28,26 @@ func judgeConfig(f *Facts) []Finding {
 	return out
 }
 
-// systemctl is the command for the node's unit.
-func (f *Facts) systemctl(verb string) string { return fmt.Sprintf("systemctl %s %s", verb, f.unit()) }
+// command is a command line of fogplr that means this configuration.
+func (f *Facts) command(words string) string {
+	return "fogplr " + words + config.Flag(f.Config.File, f.Config.Both)
+}
 
 // start is the command that starts the node, or empty while it cannot.
 func (f *Facts) start() string {
 	if len(f.Config.Problems)+len(f.Config.KeyProblems) > 0 {
 		return ""
 	}
-	return f.systemctl("start")
+	return config.StartCommand(f.Config.Role, f.Config.File)
+}
+
+// restarts adds to a finding how to restart the daemon, as a repair where one
+// command does it.
+func (f *Facts) restarts(found Finding) Finding {
+	if unit := config.Unit(f.Config.File); unit != "" {
+		found.Repair = "systemctl restart " + unit
+		return found
+	}
+	found.Text += " To restart it, " + config.RestartAdvice(f.Config.Role, f.Config.File) + "."
+	return found
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -19,8 +20,8 @@ func judgeDaemon(f *Facts) []Finding {
 		out = append(out, Finding{ID: "daemon.warning", Level: Warning, Text: w})
 	}
 	if d.Version != "" && d.Status.Version != d.Version {
-		out = append(out, Finding{ID: "daemon.version", Level: Note, Repair: f.systemctl("restart"),
-			Text: fmt.Sprintf("The daemon that runs is version %s, this program is %s: the new one is used after a restart.", d.Status.Version, d.Version)})
+		out = append(out, f.restarts(Finding{ID: "daemon.version", Level: Note,
+			Text: fmt.Sprintf("The daemon that runs is version %s, this program is %s: the new one is used after a restart.", d.Status.Version, d.Version)}))
 	}
 	return append(out, paths(d.Status)...)
 }
@@ -37,20 +38,28 @@ func (f *Facts) silent() []Finding {
 		return []Finding{{ID: "daemon.forbidden", Level: Note, Repair: f.sudo(),
 			Text: "fogplr runs, but this user may not ask it how it is: use root, or add the user to the group fogplr."}}
 	case d.Silent != "":
-		return []Finding{{ID: "daemon.silent", Level: Fails, Repair: f.systemctl("restart"), Text: d.Silent + "."}}
+		return []Finding{f.restarts(Finding{ID: "daemon.silent", Level: Fails, Text: d.Silent + "."})}
 	case f.running():
-		return []Finding{{ID: "daemon.silent", Level: Warning, Repair: "fogplr status",
-			Text: fmt.Sprintf("Some program has %s open, most likely a fogplr daemon, but nobody answers at %s: it runs with another configuration, or is just starting.",
-				f.Config.Node.Interface, f.Config.Node.ControlSocket)}}
+		return []Finding{f.restarts(Finding{ID: "daemon.silent", Level: Warning,
+			Text: fmt.Sprintf("A program has %s open, most likely a fogplr daemon that was started with another control_socket, since nobody answers at %s. It takes over the one in %s when it is restarted.",
+				f.Config.Node.Interface, f.Config.Node.ControlSocket, f.Config.File)})}
 	case d.Killed:
 		return []Finding{{ID: "daemon.stopped", Level: Note, Repair: f.start(),
-			Text: fmt.Sprintf("The daemon of this %s does not run, but its control socket %s is there, so it was killed or has crashed: `journalctl -u %s` may say why. "+
-				"What it has left is removed at its next start, or by `fogplr cleanup`.", f.Config.Role, f.Config.Node.ControlSocket, f.unit())}}
+			Text: fmt.Sprintf("The daemon of this %s does not run, but its control socket %s is there, so it was killed or has crashed: %s may say why. "+
+				"What it has left is removed at its next start, or by `%s`.", f.Config.Role, f.Config.Node.ControlSocket, f.log(), f.command("cleanup"))}}
 	case d.Stopped:
 		return []Finding{{ID: "daemon.stopped", Level: Note, Repair: f.start(),
 			Text: fmt.Sprintf("The daemon of this %s does not run, so nothing goes through the overlay now.", f.Config.Role)}}
 	}
 	return nil
+}
+
+// log is where the daemon has logged what it did.
+func (f *Facts) log() string {
+	if unit := config.Unit(f.Config.File); unit != "" {
+		return "`journalctl -u " + unit + "`"
+	}
+	return "its log"
 }
 
 // paths says once what each hint of the status is about.

@@ -97,7 +97,8 @@ func (p *Profile) points(words []string) bool {
 	return slices.ContainsFunc(p.settings(), func(s Setting) bool { return s.points(words) == here })
 }
 
-const evalEnv = `eval "$(fogplr env)"`
+// evalEnv points a shell to the overlay.
+func (f *Facts) evalEnv() string { return `eval "$(` + f.command("env") + `)"` }
 
 // shell is about the environment of this check.
 func (f *Facts) shell() []Finding {
@@ -108,7 +109,7 @@ func (f *Facts) shell() []Finding {
 	}
 	set := false
 	for _, s := range f.Shell.settings() {
-		found := Finding{ID: "dds.profile", Level: Warning, Repair: evalEnv}
+		found := Finding{ID: "dds.profile", Level: Warning, Repair: f.evalEnv()}
 		switch s.points(words) {
 		case unset:
 			continue
@@ -125,7 +126,7 @@ func (f *Facts) shell() []Finding {
 	}
 	pointed := slices.ContainsFunc(f.Programs, func(p Program) bool { return p.Profile != nil && p.Profile.points(words) })
 	if !set && !pointed {
-		out = append(out, Finding{ID: "dds.environment", Level: Note, Repair: evalEnv,
+		out = append(out, Finding{ID: "dds.environment", Level: Note, Repair: f.evalEnv(),
 			Text: fmt.Sprintf("This environment does not point DDS to %s. The shell or unit that starts ROS 2 has to, on every robot and replica; sudo drops the variables, so run this check without it to see them.", f.Config.Node.Interface)})
 	}
 	return out
@@ -222,6 +223,6 @@ func (f *Facts) elsewhere() []Finding {
 	if len(away) == 0 {
 		return nil
 	}
-	return []Finding{{ID: "dds.program", Level: Note, Repair: evalEnv,
+	return []Finding{{ID: "dds.program", Level: Note, Repair: f.evalEnv(),
 		Text: fmt.Sprintf("%s: started without a profile that names %s, so what DDS sends may leave by an uplink, in clear, or not at all. Set the variables where they are started, and restart them.", programs(away), f.Config.Node.Interface)}}
 }

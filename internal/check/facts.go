@@ -37,6 +37,7 @@ type Facts struct {
 type Config struct {
 	File string // empty: there is none at the default places
 	Role string // "robot" or "gateway", empty when not known
+	Both bool   // there is one of each role at the default places
 	// Problems are lines of text.
 	Problems []string
 	// Node is the part that both roles have; nil when that is wrong.
@@ -178,9 +179,6 @@ func (f *Facts) running() bool {
 	l := f.overlay()
 	return l != nil && l.TUN && l.Up
 }
-
-// unit is the name of the node's systemd unit.
-func (f *Facts) unit() string { return "fogplr-" + f.Config.Role }
 
 func (f *Facts) robot() bool { return f.Config.Role == "robot" }
 

@@ -20,6 +20,14 @@ func TestCarriers(t *testing.T) {
 		{"one is down", "robot", nil, func(f *Facts) { carrier(f, 1).Problem = "wlan0 is down." }, "warning carrier.unusable", "wlan0 is down. The other carriers"},
 		{"all are down", "robot", nil, func(f *Facts) { carrier(f, 0).Problem, carrier(f, 1).Problem = "A is down.", "B is down." },
 			"fails carrier.unusable, fails carrier.unusable", "A is down. No other|B is down."},
+		{"down, with a command", "robot", nil, func(f *Facts) { carrier(f, 1).Problem = "wlan0 is down. Bring it up with `ip link set wlan0 up`." },
+			"warning carrier.unusable", "wlan0 up`. The other carriers|\nip link set wlan0 up\n"},
+		{"all are down, without a full stop", "robot", nil, func(f *Facts) { carrier(f, 0).Problem, carrier(f, 1).Problem = "A is down", "B is down" },
+			"fails carrier.unusable, fails carrier.unusable", "A is down. No other|B is down. No other"},
+		{"a command to complete", "robot", nil, func(f *Facts) {
+			carrier(f, 1).Problem = "No route. Add one with `ip route add default via GATEWAY dev wlan0`."
+		},
+			"warning carrier.unusable", "dev wlan0`. The other carriers work without it.\n\n"},
 		{"the only one is down", "robot", before, func(f *Facts) {
 			f.Network.Carriers = f.Network.Carriers[:1]
 			carrier(f, 0).Problem = "A is down."

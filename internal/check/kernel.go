@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fogplr/fogplr/internal/shell"
+	"github.com/fogplr/fogplr/internal/config"
 )
 
 // judgeKernel looks at what the kernel, the container and the user allow.
@@ -36,7 +36,7 @@ func (f *Facts) sudo() string {
 	if f.Config.File == "" {
 		return "sudo fogplr check"
 	}
-	return "sudo fogplr check --config " + shell.Quote(f.Config.File)
+	return "sudo " + f.command("check")
 }
 
 // forbidden says that a privilege is lacking.
@@ -105,7 +105,15 @@ func netRaw(f *Facts) *Finding {
 		return &Finding{ID: "user.net_raw", Level: Fails,
 			Text: "Linux " + f.Kernel.Release + " lets only CAP_NET_RAW bind a socket to an interface, and root has not got it here. Start the container with --cap-add NET_RAW."}
 	}
-	return &Finding{ID: "user.net_raw", Level: Warning, Repair: "systemctl edit " + f.unit(),
+	unit := config.Unit(f.Config.File)
+	switch {
+	case unit == "" && f.root(): // who starts it by hand
+		return nil
+	case unit == "":
+		return &Finding{ID: "user.net_raw", Level: Warning,
+			Text: "Linux " + f.Kernel.Release + ", like all before 5.7, lets only CAP_NET_RAW bind a socket to an interface. Whoever starts fogplr must give it that besides CAP_NET_ADMIN; root has it."}
+	}
+	return &Finding{ID: "user.net_raw", Level: Warning, Repair: "systemctl edit " + unit,
 		Text: "Linux " + f.Kernel.Release + ", like all before 5.7, lets only CAP_NET_RAW bind a socket to an interface, and the unit gives the daemon CAP_NET_ADMIN alone. " +
 			"Add under [Service]: AmbientCapabilities=CAP_NET_RAW and CapabilityBoundingSet=CAP_NET_RAW."}
 }

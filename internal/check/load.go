@@ -24,7 +24,7 @@ func readConfig(file string) (c Config, robot *config.Robot) {
 		c.Problems = lines(err)
 		return c, nil
 	}
-	c.Role = role
+	c.Role, c.Both = role, config.Both()
 	if role == "robot" {
 		r, err := config.LoadRobot(file)
 		if err == nil {

@@ -9,14 +9,14 @@ func judgeOverlay(f *Facts) []Finding {
 	}
 	var out []Finding
 	for _, w := range f.Network.Warnings {
-		out = append(out, Finding{ID: "overlay.conflict", Level: Warning, Text: w})
+		out = append(out, Finding{ID: "overlay.conflict", Level: Warning, Text: w, Repair: quoted(w)})
 	}
 	name := f.Config.Node.Interface
 	l := f.overlay()
 	switch {
 	case l == nil && f.Daemon.Status != nil:
-		out = append(out, Finding{ID: "overlay.missing", Level: Fails, Repair: f.systemctl("restart"),
-			Text: fmt.Sprintf("There is no interface %s although fogplr runs: somebody has removed it. Programs that used it have to be restarted after fogplr.", name)})
+		out = append(out, f.restarts(Finding{ID: "overlay.missing", Level: Fails,
+			Text: fmt.Sprintf("There is no interface %s although fogplr runs: somebody has removed it. Programs that used it have to be restarted after fogplr.", name)}))
 	case l == nil:
 		out = append(out, Finding{ID: "overlay.missing", Level: Note, Repair: f.start(),
 			Text: fmt.Sprintf("There is no interface %s yet. fogplr makes it when it starts; DDS looks for interfaces only at its own start, so start ROS 2 after fogplr.", name)})
@@ -29,8 +29,8 @@ func judgeOverlay(f *Facts) []Finding {
 				Text: fmt.Sprintf("%s has no MULTICAST flag, so DDS does not look for other machines there. fogplr sets the flag when it starts.", name)})
 		}
 		if want := f.Config.Node.MTU; f.Daemon.Status != nil && l.MTU != want {
-			out = append(out, Finding{ID: "overlay.mtu", Level: Warning, Repair: f.systemctl("restart"),
-				Text: fmt.Sprintf("%s has an MTU of %d bytes and %s says %d: the file was changed after fogplr's start, or somebody changed the interface.", name, l.MTU, f.Config.File, want)})
+			out = append(out, Finding{ID: "overlay.mtu", Level: Warning, Repair: fmt.Sprintf("ip link set dev %s mtu %d", name, want),
+				Text: fmt.Sprintf("%s has an MTU of %d bytes, and fogplr set it to %d: somebody has changed it.", name, l.MTU, want)})
 		}
 	}
 	return out

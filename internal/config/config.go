@@ -35,6 +35,7 @@ type Node struct {
 	keyLine    int
 	peerKeys   map[keys.Public]peerKey
 	credential bool
+	flag       string // see Command
 }
 
 // Robot is a robot.toml.
@@ -152,7 +153,7 @@ func (g *Gateway) Warning() string {
 	if len(g.Robots) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("No robot can connect, since %s has no [[robot]]: paste at its end the block that `fogplr init robot` prints on each robot, and run: fogplr reload.", g.File)
+	return fmt.Sprintf("No robot can connect, since %s has no [[robot]]: paste at its end the block that `fogplr init robot` prints on each robot, and run `%s`.", g.File, g.Command("reload"))
 }
 
 // LoadNode reads the part that robot.toml and gateway.toml have in common, from
@@ -217,7 +218,7 @@ func (n *Node) checkPeers(key keys.Private) error {
 }
 
 func node(t *tables.Table, socket string) Node {
-	n := Node{File: t.File(), Interface: DefaultInterface}
+	n := Node{File: t.File(), Interface: DefaultInterface, flag: Flag(t.File(), Both())}
 	t.Need("name", tables.NameExpected)
 	n.Name, _ = t.Name("name")
 	n.Addresses = prefixes(t)

@@ -76,7 +76,7 @@ func (d *robot) count() bool {
 		used[c.Slot] = m
 		if m.state.Spent {
 			spent[c.Slot] = fmt.Sprintf("Its monthly cap of %s is used up but for a small reserve, so %s rests until %s is over. "+
-				"To use it nevertheless, raise monthly_cap and run: fogplr reload.", bytes(m.state.Cap), c.Interface, m.state.Month)
+				"To use it nevertheless, raise monthly_cap and run `%s`.", bytes(m.state.Cap), c.Interface, m.state.Month, d.base.cfg.Command("reload"))
 			d.tunnel.Rest(c.Slot, spent[c.Slot])
 		}
 	}

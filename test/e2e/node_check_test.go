@@ -88,7 +88,7 @@ func TestNodeCheckBefore(t *testing.T) {
 	configuration := kernelNet(t, n)
 	sound := examine(t, n, r.Member)
 	sound.finds(t, check.Note, "overlay.missing", "plr0")
-	sound.finds(t, check.Note, "daemon.stopped", "does not run", "systemctl start fogplr-robot")
+	sound.finds(t, check.Note, "daemon.stopped", "does not run", "fogplr robot --config "+r.Config())
 	for _, f := range sound.Findings {
 		if f.Level > check.Note {
 			t.Errorf("on a sound robot: %v %s: %s", f.Level, f.ID, f.Text)

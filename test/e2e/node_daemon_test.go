@@ -208,7 +208,7 @@ func TestNodeReload(t *testing.T) {
 		}
 		// A change that needs a restart is told, not swallowed.
 		edit(t, m, "log_level", "mtu = 1300\nlog_level")
-		if err := control.Reload(ctx, m.Socket()); err == nil || !strings.Contains(err.Error(), "systemctl restart") {
+		if err := control.Reload(ctx, m.Socket()); err == nil || !strings.Contains(err.Error(), "takes a restart") {
 			t.Errorf("reload of another mtu: %v", err)
 		}
 		if s := status(t, m); s.MTU != 1280 || !s.Ready {
