@@ -34,7 +34,7 @@ func (v *view) conflict(l link, tun string, overlay []netip.Prefix) string {
 			case a.index != l.index || !(within(a.subnet, o) || o.Contains(a.ip)):
 			case l.isTUN() && !l.carrier:
 				return fmt.Sprintf("%s, which no program has open, has the address %s, and the overlay is %s: what the kernel sends there is "+
-					"lost. If nobody needs %s any more: ip link del %s", l.name, a.prefix(), o, l.name, l.name)
+					"lost. If nobody needs %s any more, remove it with `ip link del %s`.", l.name, a.prefix(), o, l.name, l.name)
 			default:
 				return fmt.Sprintf("%s has the address %s, which overlaps the overlay %s of %s. Packets for the overlay may leave by %s, "+
 					"unprotected, and packets for the network of %s may go into the overlay. Give the overlay another prefix, on robots and "+
@@ -44,7 +44,7 @@ func (v *view) conflict(l link, tun string, overlay []netip.Prefix) string {
 		for _, r := range v.routes {
 			if r.oif == l.index && r.table == unix.RT_TABLE_MAIN && r.kind == unix.RTN_UNICAST && !r.dead && within(r.dst, o) {
 				return fmt.Sprintf("A route sends %s, of the overlay %s, to %s instead of %s. Packets for it leave there, unprotected. "+
-					"If that is not meant: %s route del %s", r.dst, o, l.name, tun, ip(r.v6()), r.line(l.name))
+					"If that is not meant, remove it with `%s route del %s`.", r.dst, o, l.name, tun, ip(r.v6()), r.line(l.name))
 			}
 		}
 	}

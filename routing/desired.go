@@ -156,7 +156,7 @@ func planCarrier(v *view, tun string, w Want) carrierPlan {
 	case l.loopback:
 		c.problem = fmt.Sprintf("%s is the loopback device and leads nowhere. Name an uplink instead.", w.Interface)
 	case !l.up:
-		c.problem = fmt.Sprintf("%s is down. Bring it up: ip link set %s up", w.Interface, w.Interface)
+		c.problem = fmt.Sprintf("%s is down. Bring it up with `ip link set %s up`.", w.Interface, w.Interface)
 	case !l.running:
 		c.problem = fmt.Sprintf("%s is up but has no link: the cable is unplugged, or the modem or Wi-Fi is not connected.", w.Interface)
 	}

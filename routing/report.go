@@ -62,7 +62,7 @@ func refusal(name string, table int, v6 bool, err error) string {
 
 func strictWarning(name string, err error) string {
 	return fmt.Sprintf("The kernel checks the way back strictly (rp_filter=1) and drops answers that arrive by %s, because it would "+
-		"send to their source by another interface. fogplr could not change that (%s). Run: sysctl -w %s=%d",
+		"send to their source by another interface. fogplr could not change that (%s). Set it with `sysctl -w %s=%d`.",
 		name, why(err), rpFilterKey(name), rpLoose)
 }
 
@@ -93,11 +93,11 @@ func (c carrierPlan) explain(v *view, warnings []string) string {
 	}
 	if v.noRules4 && c.ipv4.hasAddress {
 		return fmt.Sprintf("There is no route through %s in the main table, and this kernel has no policy routing. "+
-			"Add one: ip route add default via GATEWAY dev %s metric 1000", name, name)
+			"Add one with `ip route add default via GATEWAY dev %s metric 1000`.", name, name)
 	}
 	if !first.IsValid() {
-		return fmt.Sprintf("There is no default route through %s. Add one: ip route add default via GATEWAY dev %s metric 1000", name, name)
+		return fmt.Sprintf("There is no default route through %s. Add one with `ip route add default via GATEWAY dev %s metric 1000`.", name, name)
 	}
-	return fmt.Sprintf("There is no route through %s to %s. Add one: %s route add default via GATEWAY dev %s metric 1000",
+	return fmt.Sprintf("There is no route through %s to %s. Add one with `%s route add default via GATEWAY dev %s metric 1000`.",
 		name, first, ip(!first.Is4()), name)
 }

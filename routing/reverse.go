@@ -33,7 +33,7 @@ func (p *familyPlan) planReverse4(v *view, l link, addresses []address, targets,
 		switch {
 		case rev.rejected:
 			p.warnings = append(p.warnings, fmt.Sprintf("A route or rule of another program refuses traffic to %s, and the kernel "+
-				"therefore drops answers that arrive by %s (rp_filter). If nothing comes back: sysctl -w %s=0 %s=0",
+				"therefore drops answers that arrive by %s (rp_filter). If nothing comes back, try `sysctl -w %s=0 %s=0`.",
 				a, l.name, rpFilterKey("all"), rpFilterKey(l.name)))
 		case rev.none && p.usesTable():
 			for _, from := range addresses {

@@ -198,7 +198,7 @@ func (r *Robot) setUplink(c *carrier, u Uplink, now time.Time) {
 	case u.Index != c.bound:
 		c.bound = 0
 		if err := c.wg.bind.attach(u.Interface); err != nil {
-			u.Problem = fmt.Sprintf("no socket could be opened on %s: %v", c.Interface, err)
+			u.Problem = fmt.Sprintf("No socket could be opened on %s: %v.", c.Interface, err)
 		} else {
 			c.bound = u.Index
 			rebound = true
