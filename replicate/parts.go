@@ -74,12 +74,13 @@ type PartCounters struct {
 // place: nothing ever waits for a part. So the order of arrival does not matter
 // as long as a packet's parts arrive before those of the packet partRing numbers
 // on. A packet comes out once at most, unless its parts come twice and more than
-// ten seconds apart, which the Eliminator would notice. The caller serialises all
-// calls; now must not go backwards.
+// ten seconds apart, or a run of the sender comes back, which the Eliminator would
+// notice. The caller serialises all calls; now must not go backwards.
 type Reassembler struct {
 	largest    int
 	started    bool
-	epoch, old uint32 // of the sender, and the one before
+	epoch, old uint32    // of the sender, and the one before
+	heard      time.Time // when a part of epoch last came
 	ring       [partRing]assembly
 	counters   PartCounters
 }
@@ -155,7 +156,7 @@ func (r *Reassembler) claim(epoch uint32, seq Seq, now time.Time) *assembly {
 	case !r.started:
 		r.started, r.epoch, r.old = true, epoch, epoch
 	case epoch == r.epoch:
-	case epoch == r.old:
+	case epoch == r.old && now.Sub(r.heard) <= partsSilence: // late, from before a restart
 		return nil
 	default:
 		r.old, r.epoch = r.epoch, epoch
@@ -163,6 +164,7 @@ func (r *Reassembler) claim(epoch uint32, seq Seq, now time.Time) *assembly {
 			r.leave(&r.ring[i])
 		}
 	}
+	r.heard = now
 	a := &r.ring[seq%partRing]
 	if a.used && a.seq != seq {
 		if int32(seq-a.seq) < 0 && now.Sub(a.began) <= partsMemory {

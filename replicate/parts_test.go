@@ -192,6 +192,23 @@ func TestPartsOfTwoRuns(t *testing.T) {
 	}
 }
 
+// A run that goes on alone after another one came, as when two machines had one key
+// for a while, is heard again within seconds.
+func TestPartsOfARunThatGoesOn(t *testing.T) {
+	r, now := NewReassembler(1280), t0
+	r.Add(epA, 1, cut(numbered(1, 900), 2)[0], now)
+	r.Add(epB, 1, cut(numbered(1, 900), 2)[0], now)
+	for seq := Seq(2); now.Sub(t0) < 20*time.Second; seq++ {
+		now = now.Add(100 * time.Millisecond)
+		parts := cut(numbered(int(seq), 900), 2)
+		first := r.Add(epA, seq, parts[0], now)
+		whole := r.Add(epA, seq, parts[1], now)
+		if first != nil || (whole != nil) != (now.Sub(t0) > partsSilence) {
+			t.Fatalf("%v after the other run's last part: %d bytes", now.Sub(t0), len(whole))
+		}
+	}
+}
+
 // In whatever order parts come, twice or not at all: a packet comes out once, as
 // it was, when the last of its parts came, or never.
 func TestPartsInAnyOrder(t *testing.T) {
@@ -234,6 +251,7 @@ func TestPartsInAnyOrder(t *testing.T) {
 type naiveReassembler struct {
 	parts []naivePart
 	runs  []uint32
+	heard time.Time // the last of them
 }
 
 type naivePart struct {
@@ -266,11 +284,12 @@ func (n *naiveReassembler) add(largest int, epoch uint32, seq Seq, payload []byt
 		return nil
 	}
 	if len(n.runs) == 0 || n.runs[len(n.runs)-1] != epoch {
-		if len(n.runs) > 1 && n.runs[len(n.runs)-2] == epoch {
+		if len(n.runs) > 1 && n.runs[len(n.runs)-2] == epoch && now.Sub(n.heard) <= partsSilence {
 			return nil
 		}
 		n.runs = append(n.runs, epoch)
 	}
+	n.heard = now
 	p.run = len(n.runs)
 
 	// The place's history: who took it from whom.
