@@ -112,7 +112,7 @@ func (in *inward) frame(f []byte, offset int, now time.Time) {
 	if l.loss.Seen(t.Epoch, uint32(t.PathSeq)) {
 		in.begun(l)
 	}
-	l.peer.twin.see(t.Epoch, now)
+	l.peer.twin.see(t.Epoch, t.SentAt, now)
 	old := l.ages.Old(t.Epoch, t.SentAt, in.arrived, in.still.tolerance(), now)
 	switch t.Type {
 	case replicate.Data, replicate.Part:

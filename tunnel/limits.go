@@ -74,10 +74,18 @@ const (
 	// first packet of a flow. Only what is used becomes resident.
 	hostBuffer = 65535
 
-	// twinReturns is in how many seconds of the last twinMemory an earlier epoch
-	// must come back: more than the late frames of two restarts make.
-	twinReturns = 5
+	// twinOverlap is how long two runs of a node must both have gone on since they
+	// met: what a dying run sent by other paths may come behind the new one's first
+	// frames by some seconds.
+	twinOverlap = 4 * time.Second
+	// twinReturns is in how many seconds of the last twinMemory they must take turns
+	// then. A machine without traffic is heard for some seconds each time that it
+	// wins its session back, which is every five.
+	twinReturns = 3
 	twinMemory  = time.Minute
+	// twinRuns are remembered for each node: so many machines with one key, or runs in
+	// quick succession.
+	twinRuns = 4
 
 	// fragmentsAge is how long the IP fragments of a datagram are waited for: longer
 	// than two usable paths differ. Memory for them is bounded for each peer:

@@ -167,7 +167,7 @@ func (n *node) sendControl(q *queue, l *link, typ replicate.Type, payload []byte
 	n.pool.release(b)
 }
 
-// upkeep rolls the counters of what came in and judges latent errors.
+// upkeep rolls the counters of what came in, and judges latent errors and twins.
 func (n *node) upkeep() {
 	n.in.mu.Lock()
 	defer n.in.mu.Unlock()
@@ -176,6 +176,9 @@ func (n *node) upkeep() {
 		p.elim.Settle(now)
 		p.fragments.expire(now)
 		n.judgeLatent(p, now)
+		if p.twin.begun(now) {
+			n.cfg.Log.Warn(twinWarning(p.name))
+		}
 		for l := range p.paths() {
 			l.loss.Roll(now)
 		}

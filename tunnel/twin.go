@@ -6,32 +6,76 @@ import (
 )
 
 // twinWatch notices that two machines use one node's key, as after a disk was
-// cloned: their epochs take turns for longer than the late frames of a restart
-// do. The zero value is ready.
+// cloned: their epochs take turns, and both have sent for longer than twinOverlap
+// since they met. After a restart the late frames of the run before may come between
+// those of the new one for as long as they like, but their time stamps end where the
+// new run begins. The zero value is ready.
 type twinWatch struct {
-	epoch, before uint32
-	returns       int       // seconds in which an earlier epoch came back
-	last          time.Time // the last of them
+	runs    [twinRuns]twinRun // the first known, that was heard last in front
+	known   int
+	returns int       // seconds in which such epochs took turns
+	last    time.Time // the last of them
+	told    bool      // and in the log
 }
 
-// see takes the epoch of an authenticated frame.
-func (w *twinWatch) see(epoch uint32, now time.Time) {
-	if epoch == w.epoch {
+// twinRun is an epoch of the node. Stamps are those of Tag.SentAt, in microseconds of
+// the sender's clock, which wrap.
+type twinRun struct {
+	epoch uint32
+	sent  uint32 // the newest stamp
+	met   uint32 // the newest when another run was last heard for the first time
+}
+
+// lasts reports whether the run went on after it met another.
+func (r *twinRun) lasts() bool { return r.sent-r.met >= uint32(twinOverlap.Microseconds()) }
+
+// see takes epoch and time stamp of an authenticated frame.
+func (w *twinWatch) see(epoch, sent uint32, now time.Time) {
+	if w.known > 0 && w.runs[0].epoch == epoch {
+		w.runs[0].note(sent)
 		return
 	}
-	if epoch == w.before && now.Sub(w.last) >= time.Second {
-		if now.Sub(w.last) > twinMemory {
-			w.returns = 0
+	for i := 1; i < w.known; i++ {
+		r := w.runs[i]
+		if r.epoch != epoch {
+			continue
 		}
-		w.returns++
-		w.last = now
+		r.note(sent)
+		if r.lasts() && w.runs[0].lasts() && now.Sub(w.last) >= time.Second {
+			if now.Sub(w.last) > twinMemory {
+				w.returns = 0
+			}
+			w.returns++
+			w.last = now
+		}
+		copy(w.runs[1:i+1], w.runs[:i])
+		w.runs[0] = r
+		return
 	}
-	w.epoch, w.before = epoch, w.epoch
+	for i := range w.runs {
+		w.runs[i].met = w.runs[i].sent
+	}
+	copy(w.runs[1:], w.runs[:])
+	w.runs[0] = twinRun{epoch, sent, sent}
+	w.known = min(w.known+1, twinRuns)
+}
+
+func (r *twinRun) note(sent uint32) {
+	if int32(sent-r.sent) > 0 {
+		r.sent = sent
+	}
 }
 
 // twins reports whether two machines seem to be at work.
 func (w *twinWatch) twins(now time.Time) bool {
 	return w.returns >= twinReturns && now.Sub(w.last) <= twinMemory
+}
+
+// begun reports, once each time, that two machines seem to be at work.
+func (w *twinWatch) begun(now time.Time) bool {
+	was := w.told
+	w.told = w.twins(now)
+	return w.told && !was
 }
 
 func twinWarning(name string) string {

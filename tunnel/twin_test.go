@@ -5,36 +5,83 @@ import (
 	"time"
 )
 
+// twinFrame is one that arrives: of a machine's run, sent at a time of its clock.
+type twinFrame struct {
+	epoch uint32
+	ms    int
+}
+
 func TestTwinWatch(t *testing.T) {
-	start := time.Unix(1000, 0)
+	talks := func(epoch uint32, ms, delay int) []twinFrame { return []twinFrame{{epoch, ms - delay}} }
+	// late are the frames of a run that died at 10 s and comes, delayed by as much, from
+	// 10 s to twice as late; the next run has another path.
+	late := func(ms, delay int) (f []twinFrame) {
+		if ms < 10000+delay {
+			f = append(f, twinFrame{1, ms - delay})
+		}
+		if ms < 10000 {
+			f = append(f, twinFrame{1, ms})
+		} else {
+			f = append(f, twinFrame{2, ms})
+		}
+		return f
+	}
 	for name, c := range map[string]struct {
-		epoch func(ms int) uint32
-		want  bool
+		frames func(ms int) []twinFrame
+		within time.Duration // until it is noticed, 0 for never
 	}{
-		"one machine":        {func(int) uint32 { return 1 }, false},
-		"restart every 20 s": {func(ms int) uint32 { return uint32(ms / 20000) }, false},
-		"restart with late frames": {func(ms int) uint32 {
-			if ms < 10000 || ms < 11500 && ms%3 == 0 {
-				return 1
+		"one machine":      {func(ms int) []twinFrame { return talks(1, ms, 0) }, 0},
+		"late by 1 s":      {func(ms int) []twinFrame { return late(ms, 1000) }, 0},
+		"late by 9 s":      {func(ms int) []twinFrame { return late(ms, 9000) }, 0},
+		"restart by 20 s":  {func(ms int) []twinFrame { return talks(uint32(ms/20000), ms, 0) }, 0},
+		"restart by 300ms": {func(ms int) []twinFrame { return talks(uint32(ms/300), ms, 0) }, 0},
+		"restart by 2 s, two paths": {func(ms int) []twinFrame {
+			return append(talks(uint32(ms/2000), ms, 0), talks(uint32((ms-1500)/2000), ms, 1500)...)
+		}, 0},
+		"restart by 5 s, two paths": {func(ms int) []twinFrame {
+			return append(talks(uint32(ms/5000), ms, 0), talks(uint32((ms-2500)/5000), ms, 2500)...)
+		}, 0},
+		"a frame of the run before is heard first": {func(ms int) []twinFrame {
+			if ms == 0 {
+				return []twinFrame{{2, 500}, {1, 60000}, {2, 501}}
 			}
-			return 2
-		}, false},
-		"two machines": {func(ms int) uint32 { return uint32(ms / 10 % 2) }, true},
-		"two, one talks seldom": {func(ms int) uint32 {
+			return talks(2, 500+ms, 0)
+		}, 0},
+		"two machines": {func(ms int) []twinFrame { return talks(uint32(ms/10%2), ms, 0) }, 8 * time.Second},
+		"two, one without traffic": {func(ms int) []twinFrame {
+			if ms%5000 < 1500 && ms%250 == 0 {
+				return []twinFrame{{1, ms}, {2, ms + 1<<20}}
+			}
+			return talks(2, ms+1<<20, 0)
+		}, 10 * time.Second},
+		"two, one talks seldom": {func(ms int) []twinFrame {
 			if ms%5000 == 0 {
-				return 1
+				return talks(1, ms, 0)
 			}
-			return 2
-		}, true},
+			return talks(2, ms, 0)
+		}, 21 * time.Second},
+		"three machines": {func(ms int) []twinFrame { return talks(uint32(ms/10%3), ms, 0) }, 8 * time.Second},
+		"two, the time stamps wrap": {func(ms int) []twinFrame {
+			return talks(uint32(ms/10%2), ms+4292967, 0)
+		}, 8 * time.Second},
 	} {
 		var w twinWatch
-		now := start
+		start := time.Unix(1000, 0)
+		now, told := start, time.Duration(0)
 		for ms := 0; ms < 60000; ms += 10 {
 			now = start.Add(time.Duration(ms) * time.Millisecond)
-			w.see(c.epoch(ms), now)
+			for _, f := range c.frames(ms) {
+				w.see(f.epoch, uint32(f.ms)*1000, now)
+			}
+			if w.begun(now) {
+				if told != 0 {
+					t.Errorf("%s: told twice", name)
+				}
+				told = now.Sub(start)
+			}
 		}
-		if got := w.twins(now); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+		if (told != 0) != (c.within != 0) || told > c.within || w.twins(now) != (told != 0) {
+			t.Errorf("%s: noticed after %v, want within %v", name, told, c.within)
 		}
 		if w.twins(now.Add(2 * twinMemory)) {
 			t.Errorf("%s: never forgotten", name)
