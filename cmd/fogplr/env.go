@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -78,14 +77,15 @@ func (c envCmd) Run(a *app) error {
 	return a.print(struct {
 		Env   map[string]string `json:"env"`
 		Files dds.Files         `json:"files"`
-	}{byName, f}, func(w io.Writer) { printEnv(w, node.Interface, o.Addresses[0], variables, note) })
+	}{byName, f}, func(w io.Writer) { printEnv(w, node, variables, note) })
 }
 
-func printEnv(w io.Writer, iface string, address netip.Addr, variables []variable, note string) {
+func printEnv(w io.Writer, node *config.Node, variables []variable, note string) {
 	for _, v := range variables { // first, and with semicolons, in case eval's quotes are forgotten
 		fmt.Fprintf(w, "export %s=%s;\n", v.name, shell.Quote(v.value))
 	}
-	fmt.Fprintf(w, "# ROS 2 over %s (%v), on every robot and every replica: eval \"$(fogplr env)\"\n", iface, address)
+	fmt.Fprintf(w, "# ROS 2 over %s (%v), on every robot and every replica; here: eval \"$(%s)\"\n",
+		node.Interface, node.Addresses[0].Addr(), node.Command("env"))
 	if note != "" {
 		fmt.Fprintln(w, "#", note)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/routing"
 )
 
 type reloadCmd struct{ socketFlag }
@@ -16,7 +17,7 @@ func (c reloadCmd) Run(a *app) error {
 		return err
 	}
 	if err := control.Reload(context.Background(), path); err != nil {
-		return err
+		return c.advise(err, path, routing.InUse)
 	}
 	var out struct {
 		Reloaded bool `json:"reloaded"`
@@ -29,9 +30,10 @@ func (c reloadCmd) Run(a *app) error {
 		out.Warnings = append(out.Warnings, s.Warnings...)
 	}
 	return a.print(out, func(w io.Writer) {
-		end := "See `fogplr status` in a moment for how it does."
+		status := "`fogplr status" + c.words() + "`"
+		end := "See " + status + " in a moment for how it does."
 		if len(out.Warnings) > 0 {
-			end = "Known so far; see `fogplr status` in a moment:"
+			end = "Known so far; see " + status + " in a moment:"
 		}
 		fmt.Fprintln(w, "The new configuration is in use.", end)
 		warnings(w, out.Warnings)

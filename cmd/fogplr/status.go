@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/control"
+	"github.com/fogplr/fogplr/internal/shell"
+	"github.com/fogplr/fogplr/routing"
 	"github.com/fogplr/fogplr/tunnel"
 )
 
@@ -36,6 +39,56 @@ func (f socketFlag) path() (string, error) {
 		_, err := os.Lstat(path)
 		return err == nil
 	})
+}
+
+// words are the flags again, for a command that is to mean the same daemon.
+func (f socketFlag) words() string {
+	switch {
+	case f.Socket != "":
+		return " --socket " + shell.Quote(string(f.Socket))
+	case f.Config != "":
+		return " --config " + shell.Quote(string(f.Config))
+	}
+	return ""
+}
+
+// advise adds to an error of the daemon at path what to do about it; inUse says
+// whether a program has a device open.
+func (f socketFlag) advise(err error, path string, inUse func(iface string) (bool, error)) error {
+	stopped, silent := errors.Is(err, control.ErrNotRunning), errors.Is(err, control.ErrSilent)
+	file, node := f.configOf(path)
+	switch {
+	case !stopped && !silent:
+		return err
+	case node == nil && stopped:
+		return fmt.Errorf("%w; start it with `systemctl start fogplr-robot` or `systemctl start fogplr-gateway`", err)
+	case node == nil:
+		return fmt.Errorf("%w; `systemctl restart fogplr-robot` or `systemctl restart fogplr-gateway` starts it anew", err)
+	case silent:
+		return fmt.Errorf("%w; %s", err, config.RestartAdvice(node.Role, file))
+	}
+	if used, e := inUse(node.Interface); e == nil && used {
+		return elsewhere(file, node)
+	}
+	return fmt.Errorf("%w; start it with `%s`", err, config.StartCommand(node.Role, file))
+}
+
+// elsewhere is the error of a daemon that runs, as its interface shows, and does not
+// answer where its configuration says.
+func elsewhere(file string, node *config.Node) error {
+	return fmt.Errorf("nobody answers at %s, the control_socket in %s, yet a program has %s open: most likely a fogplr daemon that was started with another control_socket. "+
+		"To have it take over this one, %s", node.ControlSocket, file, node.Interface, config.RestartAdvice(node.Role, file))
+}
+
+// configOf returns the configuration that names the control socket path, nil if it
+// is not known.
+func (f socketFlag) configOf(path string) (string, *config.Node) {
+	for _, file := range []string{string(f.Config), robotConfig, gatewayConfig} {
+		if node, err := config.LoadNode(file); err == nil && node.ControlSocket == path {
+			return file, node
+		}
+	}
+	return "", nil
 }
 
 // socketOf returns the control socket that a configuration names, or otherwise
@@ -78,7 +131,7 @@ func (c statusCmd) Run(a *app) error {
 	}
 	s, err := control.Status(context.Background(), path)
 	if err != nil {
-		return err
+		return c.advise(err, path, routing.InUse)
 	}
 	if err := a.print(s, func(w io.Writer) { statusText(w, s) }); err != nil {
 		return err

@@ -230,14 +230,14 @@ func TestReloadCommand(t *testing.T) {
 	var answer error
 	var s tunnel.Status
 	socket := daemonAt(t, control.Handlers{Reload: func() error { return answer }, Status: func() tunnel.Status { return s }})
-	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use. See `fogplr status` in a moment for how it does.\n" || errs != "" {
+	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use. See `fogplr status --socket "+socket+"` in a moment for how it does.\n" || errs != "" {
 		t.Errorf("reload: %d, %q, %q", code, out, errs)
 	}
 	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"reloaded": true`) {
 		t.Errorf("reload --json: %d, %q", code, out)
 	}
 	s.Warnings = []string{"This robot has no carrier."}
-	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use. Known so far; see `fogplr status` in a moment:\nwarning: This robot has no carrier.\n" || errs != "" {
+	if code, out, errs := command("reload", "--socket", socket); code != 0 || out != "The new configuration is in use. Known so far; see `fogplr status --socket "+socket+"` in a moment:\nwarning: This robot has no carrier.\n" || errs != "" {
 		t.Errorf("reload with a warning: %d, %q, %q", code, out, errs)
 	}
 	if code, out, _ := command("reload", "--socket", socket, "--json"); code != 0 || !strings.Contains(out, `"This robot has no carrier."`) {
@@ -263,6 +263,36 @@ func TestConfigNamesTheSocket(t *testing.T) {
 	}
 	if code, _, errs := command("status", "--config", file, "--socket", socket); code != 2 || !strings.Contains(errs, "--socket") {
 		t.Errorf("both flags: %d, %q", code, errs)
+	}
+}
+
+// What to do about a daemon that does not answer is said for the configuration.
+func TestAdvice(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "g.toml")
+	if err := os.WriteFile(file, []byte("name='w'\naddress='10.77.0.11/16'\ninterface='plr7'\ncontrol_socket='/x/g.sock'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	restart := "end the daemon and start it again with `fogplr gateway --config " + file + "`"
+	other := errors.New("another")
+	for name, c := range map[string]struct {
+		flags socketFlag
+		err   error
+		used  bool
+		want  string
+	}{
+		"stopped":       {socketFlag{Config: fileName(file)}, control.ErrNotRunning, false, control.ErrNotRunning.Error() + "; start it with `fogplr gateway --config " + file + "`"},
+		"elsewhere":     {socketFlag{Config: fileName(file)}, control.ErrNotRunning, true, "nobody answers at /x/g.sock, the control_socket in " + file + ", yet a program has plr7 open: most likely a fogplr daemon that was started with another control_socket. To have it take over this one, " + restart},
+		"silent":        {socketFlag{Config: fileName(file)}, control.ErrSilent, true, control.ErrSilent.Error() + "; " + restart},
+		"another error": {socketFlag{Config: fileName(file)}, other, true, "another"},
+		"no file":       {socketFlag{Socket: "/x/g.sock"}, control.ErrNotRunning, true, control.ErrNotRunning.Error() + "; start it with `systemctl start fogplr-robot` or `systemctl start fogplr-gateway`"},
+	} {
+		got := c.flags.advise(c.err, "/x/g.sock", func(iface string) (bool, error) { return c.used && iface == "plr7", nil })
+		if got.Error() != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if got := (socketFlag{Config: "a b.toml"}).words(); got != " --config 'a b.toml'" {
+		t.Errorf("flags again: %s", got)
 	}
 }
 

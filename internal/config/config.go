@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/fogplr/fogplr/internal/keys"
@@ -18,6 +17,7 @@ import (
 // or relative to the working directory, no longer to the file.
 type Node struct {
 	File string
+	Role string // "robot" or "gateway"
 	Name string
 	// Addresses are the node's overlay addresses with their prefixes, at least
 	// one. The first one names the node.
@@ -96,7 +96,7 @@ func robot(t *tables.Table, err error) (*Robot, error) {
 		return nil, err
 	}
 	var r Robot
-	r.Node = node(t, RobotSocket)
+	r.Node = node(t, "robot")
 	privateKeyFile(t, &r.Node)
 	r.Deadline = t.Duration("deadline", minDeadline, maxDeadline, DefaultDeadline)
 	r.Carriers = carriers(t, r.Interface)
@@ -128,7 +128,7 @@ func gateway(t *tables.Table, err error) (*Gateway, error) {
 		return nil, err
 	}
 	var g Gateway
-	g.Node = node(t, GatewaySocket)
+	g.Node = node(t, "gateway")
 	privateKeyFile(t, &g.Node)
 	for _, p := range t.Integers("listen_port", 1, 65535, maxPorts, DefaultListenPort) {
 		g.ListenPorts = append(g.ListenPorts, uint16(p))
@@ -164,11 +164,7 @@ func LoadNode(file string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket := GatewaySocket
-	if slices.ContainsFunc(robotKeys, t.Has) {
-		socket = RobotSocket
-	}
-	n := node(t, socket)
+	n := node(t, roleOf(t))
 	if err := t.Err(); err != nil {
 		return nil, err
 	}
@@ -217,8 +213,12 @@ func (n *Node) checkPeers(key keys.Private) error {
 	return tables.Join(wrong...)
 }
 
-func node(t *tables.Table, socket string) Node {
-	n := Node{File: t.File(), Interface: DefaultInterface, flag: Flag(t.File(), Both())}
+func node(t *tables.Table, role string) Node {
+	socket := GatewaySocket
+	if role == "robot" {
+		socket = RobotSocket
+	}
+	n := Node{File: t.File(), Role: role, Interface: DefaultInterface, flag: Flag(t.File(), Both())}
 	t.Need("name", tables.NameExpected)
 	n.Name, _ = t.Name("name")
 	n.Addresses = prefixes(t)

@@ -121,7 +121,7 @@ func TestLoadRobot(t *testing.T) {
 			Endpoints: []Endpoint{{Addr: netip.MustParseAddr("2001:db8::1"), Port: 51821}, {Host: "east.example.com", Port: 443}},
 		}},
 	}
-	want.flag = " --config " + got.File
+	want.flag, want.Role = " --config "+got.File, "robot"
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

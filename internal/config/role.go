@@ -13,8 +13,12 @@ func RoleOf(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return roleOf(t), nil
+}
+
+func roleOf(t *tables.Table) string {
 	if slices.ContainsFunc(robotKeys, t.Has) {
-		return "robot", nil
+		return "robot"
 	}
-	return "gateway", nil
+	return "gateway"
 }

@@ -22,10 +22,12 @@ var (
 	ErrNotRunning = errors.New("the fogplr daemon is not running")
 	// ErrForbidden says that this user may not open the socket.
 	ErrForbidden = errors.New("this user may not talk to the fogplr daemon")
+	// ErrSilent says that somebody has the socket and says nothing.
+	ErrSilent = errors.New("the fogplr daemon has not answered")
 )
 
 // Status asks the daemon at the control socket path for its status. Errors are
-// plain sentences; they wrap ErrNotRunning or ErrForbidden where that is it.
+// plain sentences; they wrap ErrNotRunning, ErrForbidden or ErrSilent where that is it.
 func Status(ctx context.Context, path string) (*tunnel.Status, error) {
 	body, err := call(ctx, path, http.MethodGet, "/v1/status")
 	if err != nil {
@@ -91,13 +93,13 @@ func explain(path string, err error) error {
 	case statErr == nil && info.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s is not a socket, so no daemon can be asked there: the daemon's configuration names its control socket", path)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: there is no control socket %s; start it with `systemctl start fogplr-robot` or `systemctl start fogplr-gateway`", ErrNotRunning, path)
+		return fmt.Errorf("%w: there is no control socket %s", ErrNotRunning, path)
 	case errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("%w: nobody answers at the control socket %s, so it has crashed or was killed; start it with `systemctl start fogplr-robot` or `systemctl start fogplr-gateway`", ErrNotRunning, path)
+		return fmt.Errorf("%w: nobody answers at the control socket %s, so it has crashed or was killed", ErrNotRunning, path)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w at %s: use root, or add the user to the group fogplr", ErrForbidden, path)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the daemon at %s has not answered within %v; it may be stuck: `systemctl restart fogplr-robot` or `systemctl restart fogplr-gateway` starts it anew", path, clientTimeout)
+		return fmt.Errorf("%w within %v: the daemon at %s may be stuck", ErrSilent, clientTimeout, path)
 	}
 	return fmt.Errorf("cannot talk to the daemon at %s: %w", path, err)
 }

@@ -146,7 +146,7 @@ func TestSocketOfADeadDaemonIsReplaced(t *testing.T) {
 	if Running(path) {
 		t.Error("a dead daemon is taken for alive")
 	}
-	if _, err := Status(context.Background(), path); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "systemctl start") {
+	if _, err := Status(context.Background(), path); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("status of a dead daemon: %v", err)
 	}
 	serve(t, path, Handlers{Status: func() tunnel.Status { return tunnel.Status{Name: "new"} }})
@@ -236,7 +236,7 @@ func TestAFileIsNotReplaced(t *testing.T) {
 func TestMissingSocket(t *testing.T) {
 	path := socket(t)
 	for _, err := range []error{Reload(context.Background(), path), func() error { _, err := Status(context.Background(), path); return err }()} {
-		if !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "systemctl start") {
+		if !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), path) {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -45,11 +45,12 @@ func (l *live[C]) reload() error {
 		return err
 	}
 	level, text := slog.LevelInfo, "The configuration was read again, and is in use."
-	if late != "" {
+	if len(late) > 0 {
 		level, text = slog.LevelWarn, "The configuration was read again, and is in use but for what takes a restart."
-		changes = append(changes, slog.String("restart", late))
-		err = fmt.Errorf("the new configuration is in use but for %s, which takes a restart (systemctl restart fogplr-%s): programs on %s do not notice it",
-			late, l.role, l.node(l.started).Interface)
+		what := strings.Join(late, " and ")
+		changes = append(changes, slog.String("restart", what))
+		err = fmt.Errorf("the new configuration is in use but for %s, which takes a restart: %s. %s",
+			what, config.RestartAdvice(l.role, l.file), meansFor(late, l.node(l.started).Interface))
 	}
 	if len(changes) == 0 {
 		changes = append(changes, slog.String("changes", "none"))
@@ -58,19 +59,28 @@ func (l *live[C]) reload() error {
 	return err
 }
 
+// meansFor says what a restart means for programs, which know an interface and its
+// addresses from their own start.
+func meansFor(late []string, iface string) string {
+	if slices.Contains(late, "address") || slices.Contains(late, "interface") {
+		return "Programs that use " + iface + " must then be restarted, too"
+	}
+	return "Programs that use " + iface + " do not notice it"
+}
+
 // takeOver takes over what can be while running. It returns what that changed, and
 // what takes a restart. An error changes nothing.
-func (l *live[C]) takeOver() (changes []slog.Attr, late string, err error) {
+func (l *live[C]) takeOver() (changes []slog.Attr, late []string, err error) {
 	fresh, err := l.load(l.file)
 	var key keys.Private
 	if err == nil {
 		key, _, err = l.node(fresh).ReadKey()
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("the daemon goes on with the configuration that it has, since the new one has mistakes:\n%w", err)
+		return nil, nil, fmt.Errorf("the daemon goes on with the configuration that it has, since the new one has mistakes:\n%w", err)
 	}
 	if err := l.apply(fresh); err != nil {
-		return nil, "", fmt.Errorf("the daemon goes on with the configuration that it has, since the new one cannot be used: %w", err)
+		return nil, nil, fmt.Errorf("the daemon goes on with the configuration that it has, since the new one cannot be used: %w", err)
 	}
 	changes = l.changes(l.current, fresh)
 	l.current = fresh
@@ -80,7 +90,7 @@ func (l *live[C]) takeOver() (changes []slog.Attr, late string, err error) {
 	if key != l.key {
 		restart = append(restart, "the private key")
 	}
-	return changes, strings.Join(restart, " and "), nil
+	return changes, restart, nil
 }
 
 // restartKeys returns the keys of all nodes that have changed and that only a start
