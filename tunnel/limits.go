@@ -78,10 +78,11 @@ const (
 	// met: what a dying run sent by other paths may come behind the new one's first
 	// frames by some seconds.
 	twinOverlap = 4 * time.Second
-	// twinReturns is in how many seconds of the last twinMemory they must take turns
-	// then. A machine without traffic is heard for some seconds each time that it
-	// wins its session back, which is every five.
+	// twinReturns is how many times, twinSpacing apart and within twinMemory, they must
+	// take turns then. A machine without traffic is heard for hardly a second each time
+	// that it wins its session back, which is every five, with a probe every 200 ms.
 	twinReturns = 3
+	twinSpacing = 200 * time.Millisecond
 	twinMemory  = time.Minute
 	// twinRuns are remembered for each node: so many machines with one key, or runs in
 	// quick succession.

@@ -13,7 +13,7 @@ import (
 type twinWatch struct {
 	runs    [twinRuns]twinRun // the first known, that was heard last in front
 	known   int
-	returns int       // seconds in which such epochs took turns
+	returns int       // times that such epochs took turns
 	last    time.Time // the last of them
 	told    bool      // and in the log
 }
@@ -41,7 +41,7 @@ func (w *twinWatch) see(epoch, sent uint32, now time.Time) {
 			continue
 		}
 		r.note(sent)
-		if r.lasts() && w.runs[0].lasts() && now.Sub(w.last) >= time.Second {
+		if r.lasts() && w.runs[0].lasts() && now.Sub(w.last) >= twinSpacing {
 			if now.Sub(w.last) > twinMemory {
 				w.returns = 0
 			}

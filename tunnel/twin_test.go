@@ -47,23 +47,23 @@ func TestTwinWatch(t *testing.T) {
 			}
 			return talks(2, 500+ms, 0)
 		}, 0},
-		"two machines": {func(ms int) []twinFrame { return talks(uint32(ms/10%2), ms, 0) }, 8 * time.Second},
+		"two machines": {func(ms int) []twinFrame { return talks(uint32(ms/10%2), ms, 0) }, 9 * time.Second},
 		"two, one without traffic": {func(ms int) []twinFrame {
-			if ms%5000 < 1500 && ms%250 == 0 {
+			if ms%5000 < 700 && ms%200 == 0 {
 				return []twinFrame{{1, ms}, {2, ms + 1<<20}}
 			}
 			return talks(2, ms+1<<20, 0)
-		}, 10 * time.Second},
+		}, 6 * time.Second},
 		"two, one talks seldom": {func(ms int) []twinFrame {
 			if ms%5000 == 0 {
 				return talks(1, ms, 0)
 			}
 			return talks(2, ms, 0)
-		}, 21 * time.Second},
-		"three machines": {func(ms int) []twinFrame { return talks(uint32(ms/10%3), ms, 0) }, 8 * time.Second},
+		}, 16 * time.Second},
+		"three machines": {func(ms int) []twinFrame { return talks(uint32(ms/10%3), ms, 0) }, 9 * time.Second},
 		"two, the time stamps wrap": {func(ms int) []twinFrame {
 			return talks(uint32(ms/10%2), ms+4292967, 0)
-		}, 8 * time.Second},
+		}, 9 * time.Second},
 	} {
 		var w twinWatch
 		start := time.Unix(1000, 0)
