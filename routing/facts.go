@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink/nl"
@@ -28,11 +29,13 @@ type LinkFacts struct {
 	Name string
 	// Kind is the kernel's name for a device that is not hardware, such as "tun",
 	// "wireguard" or "bridge" (IFLA_INFO_KIND).
-	Kind      string
-	MTU       int  // bytes
-	Up        bool // somebody set it up and it has a link; of a TUN device: somebody has it open
-	TUN       bool // as OpenHostTUN makes one
-	Ours      bool // a fogplr node's TUN device
+	Kind string
+	MTU  int  // bytes
+	Up   bool // somebody set it up and it has a link; of a TUN device: somebody has it open
+	TUN  bool // as OpenHostTUN makes one
+	Ours bool // a fogplr node's TUN device
+	// Owner is TUN.Owner of one of Ours.
+	Owner     string
 	Multicast bool
 	Addresses []netip.Prefix
 	// Default says that a route to everywhere, or to one half of everywhere, leads
@@ -99,6 +102,9 @@ func facts(v *view, tun string, overlay []netip.Prefix, want []Want, addressed m
 func (v *view) linkFacts(l link, addressed time.Duration) LinkFacts {
 	f := LinkFacts{Name: l.name, Kind: l.kind, MTU: l.mtu, Up: l.up && l.carrier, TUN: l.isTUN(), Ours: l.ours(),
 		Multicast: l.multicast, Addressed: addressed}
+	if f.Ours {
+		f.Owner = strings.TrimPrefix(l.alias, aliasPrefix)
+	}
 	for _, a := range v.addresses {
 		if a.index == l.index {
 			f.Addresses = append(f.Addresses, a.prefix())

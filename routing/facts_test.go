@@ -51,7 +51,7 @@ func TestFacts(t *testing.T) {
 		{Name: "wwan0", MTU: 1428, Up: true, Addresses: []netip.Prefix{p("192.0.2.2/24")}, Default: true},
 		{Name: "wlan0", MTU: 1500, Up: true, Multicast: true, Addresses: []netip.Prefix{p("198.51.100.2/24"), p("10.77.9.9/24")}, Default: true},
 		{Name: "wg0", Kind: "wireguard", Up: true, Default: true},
-		{Name: "plr0", Kind: "tun", TUN: true, Ours: true, Addresses: []netip.Prefix{p("10.77.0.2/16")}, Addressed: time.Minute},
+		{Name: "plr0", Kind: "tun", TUN: true, Ours: true, Owner: "robot stretch", Addresses: []netip.Prefix{p("10.77.0.2/16")}, Addressed: time.Minute},
 		{Name: "tap0", Kind: "tun"},
 	}
 	if !reflect.DeepEqual(f.Links, links) {

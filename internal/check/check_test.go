@@ -39,7 +39,7 @@ func sound(role string, running bool) *Facts {
 			{Name: "lo", MTU: 65536, Up: true},
 			{Name: "wwan0", MTU: 1428, Up: true, Multicast: true, Default: true, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.2/24"), netip.MustParsePrefix("2001:db8:1::2/64")}},
 			{Name: "wlan0", MTU: 1500, Up: true, Multicast: true, Default: true, Addresses: []netip.Prefix{netip.MustParsePrefix("192.168.1.2/24"), netip.MustParsePrefix("fe80::2/64")}},
-			{Name: "plr0", Kind: "tun", TUN: true, Ours: true, Up: running, Multicast: true, MTU: 1280, Addresses: overlay, Addressed: time.Minute},
+			{Name: "plr0", Kind: "tun", TUN: true, Ours: true, Owner: role + " stretch", Up: running, Multicast: true, MTU: 1280, Addresses: overlay, Addressed: time.Minute},
 		}},
 		Firewall: new(firewall.Rules),
 		Clock:    Clock{Now: time.Unix(1_800_000_000, 0), Built: time.Unix(1_700_000_000, 0), Free: &no},
@@ -204,6 +204,15 @@ func TestOverlay(t *testing.T) {
 	try(t, []row{
 		{"not yet there", "", before, func(f *Facts) { without(f); f.Programs = nil }, "note overlay.missing", "start ROS 2 after fogplr"},
 		{"removed", "robot", during, func(f *Facts) { without(f); f.Programs = nil }, "fails overlay.missing", "systemctl restart fogplr-robot"},
+		{"another node's", "", before, func(f *Facts) { plr0(f).Up, plr0(f).Owner, f.Daemon.Stopped = true, "robot other", true },
+			"fails overlay.taken, note daemon.stopped", "plr0 belongs to another node of this machine, robot other, whose daemon runs|cannot start|interface in /etc/fogplr/"},
+		{"another node's, which has stopped", "", before, func(f *Facts) { plr0(f).Owner = "robot other" }, "", ""},
+		{"of another alias, and open", "", before, func(f *Facts) { plr0(f).Up, plr0(f).Ours, plr0(f).Owner = true, false, "" }, "warning daemon.silent", ""},
+		{"a restart is pending", "robot", during, func(f *Facts) {
+			f.Config.Pending = []Pending{{"interface", "plr5", "plr0"}, {"mtu", "1400", "1280"}}
+		}, "warning daemon.pending", "interface is plr5, and the daemon that runs has plr0; mtu is 1400|Programs that use plr0 must then be restarted, too|systemctl restart fogplr-robot"},
+		{"a restart for less is pending", "gateway", during, func(f *Facts) { f.Config.Pending = []Pending{{"mtu", "1400", "1280"}} },
+			"warning daemon.pending", "has 1280. All else here is about what the daemon has.\nsystemctl restart fogplr-gateway"},
 		{"taken", "", before, func(f *Facts) { plr0(f).TUN = false }, "fails overlay.taken", "no TUN device"},
 		{"no multicast", "", nil, func(f *Facts) { plr0(f).Multicast = false }, "warning overlay.multicast", "ip link set dev plr0 multicast on"},
 		{"other MTU", "gateway", during, func(f *Facts) { plr0(f).MTU = 1400 }, "warning overlay.mtu", "1400|1280|ip link set dev plr0 mtu 1280"},

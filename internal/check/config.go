@@ -35,7 +35,7 @@ func (f *Facts) command(words string) string {
 
 // start is the command that starts the node, or empty while it cannot.
 func (f *Facts) start() string {
-	if len(f.Config.Problems)+len(f.Config.KeyProblems) > 0 {
+	if len(f.Config.Problems)+len(f.Config.KeyProblems) > 0 || f.tenant() != "" {
 		return ""
 	}
 	return config.StartCommand(f.Config.Role, f.Config.File)

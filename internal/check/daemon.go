@@ -15,7 +15,7 @@ func judgeDaemon(f *Facts) []Finding {
 	if d.Status == nil {
 		return f.silent()
 	}
-	var out []Finding
+	out := f.pending()
 	for _, w := range d.Status.Warnings {
 		out = append(out, Finding{ID: "daemon.warning", Level: Warning, Text: w})
 	}
@@ -24,6 +24,23 @@ func judgeDaemon(f *Facts) []Finding {
 			Text: fmt.Sprintf("The daemon that runs is version %s, this program is %s: the new one is used after a restart.", d.Status.Version, d.Version)}))
 	}
 	return append(out, paths(d.Status)...)
+}
+
+// pending is about what the daemon takes over from the file at a restart alone.
+func (f *Facts) pending() []Finding {
+	if len(f.Config.Pending) == 0 {
+		return nil
+	}
+	var words []string
+	programs := ""
+	for _, p := range f.Config.Pending {
+		words = append(words, fmt.Sprintf("%s is %s, and the daemon that runs has %s", p.Key, p.File, p.Daemon))
+		if p.Key == "interface" || p.Key == "address" {
+			programs = fmt.Sprintf(" Programs that use %s must then be restarted, too.", f.Config.Node.Interface)
+		}
+	}
+	return []Finding{f.restarts(Finding{ID: "daemon.pending", Level: Warning,
+		Text: fmt.Sprintf("A restart is pending: in %s %s. All else here is about what the daemon has.", f.Config.File, strings.Join(words, "; ")) + programs})}
 }
 
 // stopped says that the daemon does not run: nobody listens on its control socket,

@@ -42,6 +42,9 @@ type Config struct {
 	Problems []string
 	// Node is the part that both roles have; nil when that is wrong.
 	Node *config.Node
+	// Pending is what of the file takes a restart of the daemon that runs. Node has
+	// what that daemon has.
+	Pending []Pending
 	// Warning is what is allowed and yet hardly meant.
 	Warning string
 	// KeyWarning is about the mode of the key's file, KeyProblems say why there is
@@ -54,6 +57,11 @@ type Config struct {
 	Carriers, Missing, Notes, Others []string
 	Gateways                         []Gateway // a robot's
 	Ports                            []uint16  // a gateway's
+}
+
+// Pending is a key whose value the daemon that runs does not have yet.
+type Pending struct {
+	Key, File, Daemon string // its name, and both values
 }
 
 // Gateway is a gateway of a robot's configuration.
@@ -171,13 +179,24 @@ func (f *Facts) overlay() *routing.LinkFacts {
 	return f.link(f.Config.Node.Interface)
 }
 
-// running says that the daemon answers, or that somebody has its device open.
+// running says that the daemon answers, or that somebody has its device open who is
+// not another node's daemon.
 func (f *Facts) running() bool {
 	if f.Daemon.Status != nil {
 		return true
 	}
 	l := f.overlay()
-	return l != nil && l.TUN && l.Up
+	return l != nil && l.TUN && l.Up && f.tenant() == ""
+}
+
+// tenant is another node whose daemon has the overlay's device open, as role and
+// name, or empty.
+func (f *Facts) tenant() string {
+	l := f.overlay()
+	if !f.Daemon.Stopped || l == nil || !l.Up || l.Owner == f.Config.Role+" "+f.Config.Node.Name {
+		return ""
+	}
+	return l.Owner
 }
 
 func (f *Facts) robot() bool { return f.Config.Role == "robot" }

@@ -134,6 +134,7 @@ func (h Host) askDaemon(ctx context.Context, f *Facts) {
 	switch {
 	case err == nil:
 		f.Daemon.Status = status
+		f.Config.asRunning(status)
 	case errors.Is(err, control.ErrForbidden):
 		f.Daemon.Forbidden = true
 	case errors.Is(err, control.ErrNotRunning):

@@ -158,6 +158,31 @@ func TestGatherDaemon(t *testing.T) {
 	}
 }
 
+// While the daemon runs with another interface, that one is looked at.
+func TestGatherPending(t *testing.T) {
+	file := robotFile(t, t.TempDir())
+	h := quiet(t.TempDir())
+	h.Status = func(context.Context, string) (*tunnel.Status, error) {
+		return &tunnel.Status{Name: "stretch", Interface: "plr5", Addresses: []string{"10.78.0.2/16", "fd78::2/64"}, MTU: 1400}, nil
+	}
+	looked := ""
+	h.Look = func(tun string, overlay []netip.Prefix, _ []routing.Want) (*routing.Facts, error) {
+		looked = fmt.Sprint(tun, overlay)
+		return &routing.Facts{}, nil
+	}
+	f := h.Gather(t.Context(), file, false)
+	want := []Pending{{"interface", "plr0", "plr5"}, {"address", "10.77.0.2/16", "10.78.0.2/16, fd78::2/64"}, {"mtu", "1280", "1400"}}
+	if !reflect.DeepEqual(f.Config.Pending, want) || looked != "plr5[10.78.0.2/16 fd78::2/64]" || f.Config.Node.MTU != 1400 {
+		t.Errorf("pending %v, looked at %s, node %+v", f.Config.Pending, looked, f.Config.Node)
+	}
+	h.Status = func(context.Context, string) (*tunnel.Status, error) {
+		return &tunnel.Status{Name: "stretch", Interface: "plr0", Addresses: []string{"10.77.0.2/16"}, MTU: 1280}, nil
+	}
+	if f := h.Gather(t.Context(), file, false); f.Config.Pending != nil || looked != "plr0[10.77.0.2/16]" {
+		t.Errorf("pending %v, looked at %s", f.Config.Pending, looked)
+	}
+}
+
 // What metered carriers have used is read under the identity that their slots
 // give them.
 func TestGatherCaps(t *testing.T) {

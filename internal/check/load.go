@@ -3,13 +3,16 @@ package check
 import (
 	"errors"
 	"io/fs"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fogplr/fogplr/internal/carriers"
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/keys"
 	"github.com/fogplr/fogplr/internal/slots"
+	"github.com/fogplr/fogplr/tunnel"
 )
 
 // readConfig reads the configuration and the key as the daemon does; robot is nil
@@ -47,6 +50,35 @@ func readConfig(file string) (c Config, robot *config.Robot) {
 	}
 	c.Node, _ = config.LoadNode(file) // what is right in it is looked at all the same
 	return c, nil
+}
+
+// asRunning has all that follows look at the node as its daemon has it, and keeps
+// where the file says otherwise.
+func (c *Config) asRunning(s *tunnel.Status) {
+	n := *c.Node
+	differs := func(key, file, daemon string) bool {
+		if daemon == "" || file == daemon {
+			return false
+		}
+		c.Pending = append(c.Pending, Pending{key, file, daemon})
+		return true
+	}
+	if differs("interface", n.Interface, s.Interface) {
+		n.Interface = s.Interface
+	}
+	if differs("address", list(n.Addresses), strings.Join(s.Addresses, ", ")) {
+		n.Addresses = nil
+		for _, a := range s.Addresses {
+			if p, err := netip.ParsePrefix(a); err == nil {
+				n.Addresses = append(n.Addresses, p)
+			}
+		}
+	}
+	if s.MTU != 0 && differs("mtu", strconv.Itoa(n.MTU), strconv.Itoa(s.MTU)) {
+		n.MTU = s.MTU
+	}
+	differs("name", n.Name, s.Name)
+	c.Node = &n
 }
 
 func lines(err error) []string { return strings.Split(err.Error(), "\n") }

@@ -20,6 +20,10 @@ func judgeOverlay(f *Facts) []Finding {
 	case l == nil:
 		out = append(out, Finding{ID: "overlay.missing", Level: Note, Repair: f.start(),
 			Text: fmt.Sprintf("There is no interface %s yet. fogplr makes it when it starts; DDS looks for interfaces only at its own start, so start ROS 2 after fogplr.", name)})
+	case f.tenant() != "":
+		out = append(out, Finding{ID: "overlay.taken", Level: Fails,
+			Text: fmt.Sprintf("%s belongs to another node of this machine, %s, whose daemon runs, so this %s cannot start. Stop that one, or give interface in %s another name.",
+				name, f.tenant(), f.Config.Role, f.Config.File)})
 	case !l.TUN:
 		out = append(out, Finding{ID: "overlay.taken", Level: Fails,
 			Text: fmt.Sprintf("%s exists and is no TUN device, so fogplr cannot use it. Remove it, or give interface in %s another name.", name, f.Config.File)})
