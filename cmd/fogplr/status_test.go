@@ -53,7 +53,7 @@ func robotStatus() tunnel.Status {
 			{
 				Name: "east", Addresses: []string{"10.77.0.12"},
 				Paths: []tunnel.PathStatus{
-					{Carrier: "wwan0", Slot: 0, Endpoint: "203.0.113.20:51820", LossIn: -1, LossOut: -1, LastProof: 75.4, Stage: "no reply", Hint: "Nothing comes back from 203.0.113.20:51820: is the gateway running, and does its firewall let the port through?"},
+					{Carrier: "wwan0", Slot: 0, Endpoint: "203.0.113.20:51820", RTTms: 31, LossIn: 0, LossOut: 0.5, LastProof: 75.4, Stage: "no reply", Hint: "Nothing comes back from 203.0.113.20:51820: is the gateway running, and does its firewall let the port through?"},
 					{Carrier: "wlan0", Slot: 1, Endpoint: "203.0.113.20:51820", LossIn: -1, LossOut: -1, LastProof: 75.4},
 					{Carrier: "eth0", Slot: 2, LossIn: -1, LossOut: -1, LastProof: -1},
 				},

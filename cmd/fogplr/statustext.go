@@ -155,7 +155,11 @@ func pathTables(w io.Writer, s *tunnel.Status) {
 				continue
 			}
 			way := append([]string{printable(p.Carrier), fmt.Sprint(p.Slot)}[:len(from)], printable(peer.Name))
-			states.row(append(way, pathState(p, gone[p.Slot]), milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut))...)
+			rtt, in, out := "-", "-", "-"
+			if p.Up { // else they are what they were before
+				rtt, in, out = milliseconds(p.RTTms), share(p.LossIn), share(p.LossOut)
+			}
+			states.row(append(way, pathState(p, gone[p.Slot]), rtt, in, out)...)
 			traffic.row(append(way, count(p.TxFrames), count(p.RxFrames), count(p.TxDropped), count(p.LatentErrors),
 				known(p.LargestPacket), dash(p.Endpoint))...)
 		}
