@@ -287,7 +287,7 @@ func TestNamesWithoutIPv4(t *testing.T) {
 	// Nobody knows the name.
 	s = play(t, []Carrier{wlan(0, IPv6)}, gateway("west", "west.example.org:51820"))
 	s.run(time.Second)
-	s.says(0, "The DNS of wlan0 knows no address for west.example.org, so gateway west cannot")
+	s.says(0, "The DNS of wlan0 knows no address for west.example.org, so gateway west cannot be found")
 }
 
 // TestDeadCLAT: P082. The IPv4 address is there, but what translates it died.

@@ -124,7 +124,7 @@ func (b *Book) missing(c *carrier, g Gateway) string {
 	if len(unknown) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The DNS of %s knows no address for %s, so gateway %s cannot be reached through it. Correct the endpoint, or give the carrier other servers with dns = [\"ADDRESS\"].",
+	return fmt.Sprintf("The DNS of %s knows no address for %s, so gateway %s cannot be found through it. Correct the endpoint, or give the carrier other servers with dns = [\"ADDRESS\"].",
 		c.Interface, strings.Join(unknown, ", "), g.Name)
 }
 

@@ -166,6 +166,7 @@ func (d *robot) decorate(s *tunnel.Status) {
 			rests(s, c.Slot)
 		}
 	}
+	s.Warnings = append(s.Warnings, oldAddresses(d.cfg, d.found, d.tunnel.Paths())...)
 	for _, r := range d.names.Status() {
 		s.Warnings = append(s.Warnings, r.Sentences...)
 		for i := range s.Carriers {
