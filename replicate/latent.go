@@ -107,6 +107,10 @@ func (d *LatentDetector) Latent() (s SlotSet) {
 // Errors returns how many latent errors began on slot (0 to MaxSlot) so far.
 func (d *LatentDetector) Errors(slot int) uint64 { return d.paths[slot].errors }
 
+// Forget drops what is known of slot (0 to MaxSlot), its errors too: another path has
+// it from now on.
+func (d *LatentDetector) Forget(slot int) { d.paths[slot] = pathRecord{} }
+
 // hear takes an interval that ended now, with own frames on the path.
 func (p *pathRecord) hear(now time.Time, own int) {
 	again := p.latent && p.frames == 0

@@ -218,6 +218,9 @@ func TestLatentStaysWithATrickle(t *testing.T) {
 	if d.Errors(5) != 1 {
 		t.Errorf("%d errors", d.Errors(5))
 	}
+	if d.Forget(5); d.Errors(5) != 0 || d.Latent() != 0 {
+		t.Errorf("%d errors, latent %b once the path is another", d.Errors(5), d.Latent())
+	}
 }
 
 func TestLatentFollowsExpectation(t *testing.T) {

@@ -15,9 +15,10 @@ import (
 
 // Configure makes the robot's carriers, gateways and deadline those of cfg; the
 // rest of cfg is not looked at. What stays goes on undisturbed: a carrier with
-// its slot, key and port, a gateway with its name, addresses and key. An error
-// says what was wrong with cfg, and nothing has changed; or else that a carrier's
-// device did not start, and that one is missing.
+// its slot, ID, key and port, a gateway with its name, addresses and key. A carrier
+// that takes the slot of another one begins with counters of 0. An error says what
+// was wrong with cfg, and nothing has changed; or else that a carrier's device did
+// not start, and that one is missing.
 func (r *Robot) Configure(cfg RobotConfig) error {
 	r.members.Lock()
 	defer r.members.Unlock()
@@ -31,10 +32,12 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 	if err := checkCarriers(cfg.Carriers); err != nil {
 		return err
 	}
-	var carriers []*carrier
+	var carriers, arriving []*carrier
 	var errs []error
 	for _, c := range cfg.Carriers {
-		i := slices.IndexFunc(r.carriers, func(o *carrier) bool { return o.Slot == c.Slot && o.Key == c.Key && o.Port == c.Port })
+		i := slices.IndexFunc(r.carriers, func(o *carrier) bool {
+			return o.Slot == c.Slot && o.ID == c.ID && o.Key == c.Key && o.Port == c.Port
+		})
 		if i >= 0 {
 			carriers = append(carriers, r.carriers[i])
 			r.describe(r.carriers[i], c)
@@ -45,7 +48,7 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 			errs = append(errs, err)
 			continue
 		}
-		carriers = append(carriers, fresh)
+		carriers, arriving = append(carriers, fresh), append(arriving, fresh)
 	}
 	gone := slices.DeleteFunc(slices.Clone(r.carriers), func(c *carrier) bool { return slices.Contains(carriers, c) })
 	r.mu.Lock()
@@ -59,6 +62,7 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 			c.wg.close()
 		}
 	}
+	r.forget(peers, arriving)
 	leaving := r.link(carriers, peers, cfg.Gateways)
 	r.still.setDeadline(cfg.Deadline)
 	queues := make([]*queue, len(carriers))
@@ -160,6 +164,17 @@ func (r *Robot) pathConfig(c *carrier) path.Config {
 	return p
 }
 
+// forget drops the latent errors of those that had the slots of carriers before.
+func (r *Robot) forget(peers []*peer, carriers []*carrier) {
+	r.in.mu.Lock()
+	defer r.in.mu.Unlock()
+	for _, p := range peers {
+		for _, c := range carriers {
+			p.latent.Forget(c.Slot)
+		}
+	}
+}
+
 // link gives every carrier a path to every peer, and takes away and returns those
 // that are not wanted any more.
 func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer) (leaving []*link) {
@@ -173,11 +188,12 @@ func (r *Robot) link(carriers []*carrier, peers []*peer, gateways []GatewayPeer)
 		for i, p := range peers {
 			l := p.links[c.Slot].Load()
 			if l == nil || l.key != gateways[i].Key || !slices.Contains(old, l) {
-				if l != nil {
-					leaving = append(leaving, l)
+				known := old
+				if l != nil { // another carrier's, maybe
+					leaving, known = append(leaving, l), append(slices.Clip(old), l)
 				}
 				l = r.newLink(c, p, gateways[i].Key, now)
-				for _, o := range old { // with another key or address, it is still where it was found
+				for _, o := range known { // with another key or address, it is still where it was found
 					if o.peer.name == p.name {
 						l.ways = o.ways.heir()
 					}

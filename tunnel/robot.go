@@ -30,7 +30,9 @@ type Carrier struct {
 	// Interface is its present name; SetUplink may tell another.
 	Interface string
 	Slot      int // 0 to replicate.MaxSlot
-	Key       Key // private
+	// ID tells it apart from others that have had the slot, whatever it is called.
+	ID  string
+	Key Key // private
 	// Port is the UDP port that its sockets take if it is free, 0 for any: with
 	// the same one after a restart, NATs and gateways find the carrier where it
 	// was.

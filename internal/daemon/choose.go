@@ -30,11 +30,7 @@ func (d *robot) choose(cfg *config.Robot) (tunnel.RobotConfig, error) {
 		return set, err
 	}
 	for _, c := range d.chosen {
-		carrierKey := keys.CarrierKey(d.key, uint8(c.Slot))
-		set.Carriers = append(set.Carriers, tunnel.Carrier{
-			Interface: c.Interface, Label: c.Label, Slot: c.Slot, Key: tunnel.Key(carrierKey),
-			Port: keys.CarrierPort(carrierKey.PublicKey()), Metered: c.Metered(),
-		})
+		set.Carriers = append(set.Carriers, tunnelled(c, d.key))
 	}
 	for _, g := range cfg.Gateways {
 		p := tunnel.GatewayPeer{Name: g.Name, Addresses: g.Addresses, Key: tunnel.Key(g.PublicKey)}
@@ -46,6 +42,15 @@ func (d *robot) choose(cfg *config.Robot) (tunnel.RobotConfig, error) {
 		set.Gateways = append(set.Gateways, p)
 	}
 	return set, nil
+}
+
+// tunnelled returns what the tunnel is to know of a carrier.
+func tunnelled(c carriers.Carrier, key keys.Private) tunnel.Carrier {
+	carrierKey := keys.CarrierKey(key, uint8(c.Slot))
+	return tunnel.Carrier{
+		Interface: c.Interface, Label: c.Label, Slot: c.Slot, ID: c.ID, Key: tunnel.Key(carrierKey),
+		Port: keys.CarrierPort(carrierKey.PublicKey()), Metered: c.Metered(),
+	}
 }
 
 // chooseCarriers finds out what the carriers are now, and keeps their slots.
