@@ -75,6 +75,9 @@ func checkText(w io.Writer, r *check.Report) {
 		verdict = tally(r.Findings)
 	}
 	paragraph(w, printable(head)+": "+verdict+".")
+	if len(r.Carriers) > 0 {
+		paragraph(w, "carriers: "+printable(strings.Join(r.Carriers, ", "))+".")
+	}
 	findingsText(w, r.Findings)
 	if r.Answers != nil {
 		fmt.Fprintln(w)

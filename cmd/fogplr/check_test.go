@@ -18,6 +18,8 @@ func TestCheckText(t *testing.T) {
 	}{
 		{"well", check.Report{Role: "robot", Name: "stretch", Config: "/etc/fogplr/robot.toml", Running: true},
 			"robot stretch (/etc/fogplr/robot.toml), running: all is well.\n"},
+		{"carriers", check.Report{Role: "robot", Name: "stretch", Config: "r.toml", Running: true, Carriers: []string{"wwan0", "wlan\x1b"}},
+			"robot stretch (r.toml), running: all is well.\ncarriers: wwan0, wlan?.\n"},
 		{"no file", check.Report{Findings: []check.Finding{{ID: "a.b", Level: check.Note, Text: "One."}, {ID: "a.c", Level: check.Note, Text: "Two."}}},
 			"no configuration: 2 notes.\n\nnote: a.b: One.\nnote: a.c: Two.\n"},
 		{"stopped", check.Report{Role: "gateway", Name: "west", Config: "g.toml", Stopped: true, Findings: []check.Finding{{ID: "daemon.stopped", Level: check.Note, Text: "It does not run."}}},

@@ -57,12 +57,30 @@ func (f *Facts) chosen() []Finding {
 		out = append(out, Finding{ID: "carrier.choice", Level: Note, Text: n})
 	}
 	if len(c.Carriers) == 0 && c.Node != nil && len(c.Problems) == 0 {
-		others := ""
-		if len(c.Others) > 0 {
-			others = " Left out: " + list(c.Others[:min(len(c.Others), namesShown)]) + "."
-		}
 		out = append(out, Finding{ID: "carrier.none", Level: Fails,
-			Text: "No interface of this machine is taken for a carrier, so nothing can leave." + others + " Connect an uplink, or name one with [[carrier]] in " + c.File + "."})
+			Text: "No interface of this machine is taken for a carrier, so nothing can leave. Connect an uplink, or name one with [[carrier]] in " + c.File + "."})
+	}
+	return append(out, c.leftOut()...)
+}
+
+// leftOut names interfaces that are no carriers, those first that might be.
+func (c *Config) leftOut() []Finding {
+	others := slices.Clone(c.Others)
+	slices.SortStableFunc(others, func(a, b Other) int {
+		switch {
+		case a.Never == b.Never:
+			return 0
+		case b.Never:
+			return -1
+		}
+		return 1
+	})
+	var out []Finding
+	for _, o := range others[:min(len(others), maxOthers)] {
+		out = append(out, Finding{ID: "carrier.left_out", Level: Note, Text: fmt.Sprintf("%s is no carrier (%s).", o.Name, o.Why)})
+	}
+	if n := len(others) - maxOthers; n > 0 {
+		out = append(out, Finding{ID: "carrier.left_out", Level: Note, Text: fmt.Sprintf("%d more interfaces are no carriers.", n)})
 	}
 	return out
 }

@@ -60,6 +60,8 @@ type Report struct {
 	// Stopped says that the daemon does not run. Both are false when that cannot
 	// be told.
 	Stopped bool `json:"stopped"`
+	// Carriers are a robot's: those that the daemon has, else would have now.
+	Carriers []string `json:"carriers,omitempty"`
 	// Level is the worst of the findings'.
 	Level    Level     `json:"level"`
 	Findings []Finding `json:"findings"`
@@ -79,6 +81,9 @@ func Judge(f *Facts) Report {
 	r := Report{Role: f.Config.Role, Config: f.Config.File, Running: f.Daemon.Status != nil, Stopped: f.stopped(), Findings: []Finding{}, Answers: f.Answers}
 	if f.Config.Node != nil {
 		r.Name = f.Config.Node.Name
+	}
+	if f.robot() {
+		r.Carriers = f.Config.Carriers
 	}
 	said := map[string]bool{}
 	for _, judge := range areas {

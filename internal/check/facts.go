@@ -52,11 +52,17 @@ type Config struct {
 	KeyWarning  string
 	KeyProblems []string
 	// Carriers are the interfaces of a robot's carriers. Missing and Notes are
-	// sentences on how they were chosen, Others the interfaces that were not, with
-	// the reason.
-	Carriers, Missing, Notes, Others []string
-	Gateways                         []Gateway // a robot's
-	Ports                            []uint16  // a gateway's
+	// sentences on how they were chosen, Others the interfaces that were not.
+	Carriers, Missing, Notes []string
+	Others                   []Other
+	Gateways                 []Gateway // a robot's
+	Ports                    []uint16  // a gateway's
+}
+
+// Other is an interface that is no carrier.
+type Other struct {
+	Name, Why string
+	Never     bool // discovery never takes it
 }
 
 // Pending is a key whose value the daemon that runs does not have yet.

@@ -39,8 +39,15 @@ func TestCarriers(t *testing.T) {
 		}, "warning carrier.unusable", ""},
 		{"no carriers", "robot", before, func(f *Facts) { f.Config.Carriers, f.Network.Carriers = nil, nil }, "fails carrier.none", "[[carrier]]"},
 		{"no carriers, for a reason", "robot", before, func(f *Facts) {
-			f.Config.Carriers, f.Network.Carriers, f.Config.Others = nil, nil, []string{"wg0 (a tunnel)"}
-		}, "fails carrier.none", "Left out: wg0 (a tunnel)."},
+			f.Config.Carriers, f.Network.Carriers, f.Config.Others = nil, nil, []Other{{"wg0", "a tunnel", true}}
+		}, "fails carrier.none, note carrier.left_out", "wg0 is no carrier (a tunnel)."},
+		{"some are left out", "robot", nil, func(f *Facts) {
+			f.Config.Others = []Other{{"wg0", "a tunnel", true}, {"wlan1", "deny of [discovery] has \"kind:wifi\"", false}}
+		}, "note carrier.left_out, note carrier.left_out", "wlan1 is no carrier (deny of [discovery] has \"kind:wifi\").\n\nwg0 is no"},
+		{"many are left out", "robot", nil, func(f *Facts) {
+			f.Config.Others = slices.Repeat([]Other{{"veth1", "a cable", true}, {"veth2", "a cable", true}, {"veth3", "a cable", true}}, 100)
+		},
+			"note carrier.left_out, note carrier.left_out, note carrier.left_out, note carrier.left_out", "292 more interfaces are no carriers."},
 		{"one that is not there", "robot", before, func(f *Facts) { f.Config.Missing = []string{"No interface is left for usb."} }, "warning carrier.missing", "usb"},
 		{"how they were chosen", "robot", before, func(f *Facts) { f.Config.Notes = []string{"Both match."} }, "note carrier.choice", "Both"},
 		{"warned of", "robot", nil, func(f *Facts) { carrier(f, 0).Warning = "A rule comes first." }, "warning carrier.routes", "A rule"},

@@ -26,6 +26,10 @@ const (
 	// namesShown bounds the programs that one sentence lists.
 	namesShown = 5
 
+	// maxOthers bounds the interfaces that are told to be no carriers: a machine with
+	// containers has hundreds.
+	maxOthers = 8
+
 	// ticksPerSecond is the unit of times in /proc/PID/stat (USER_HZ, the same on
 	// all platforms that Go knows).
 	ticksPerSecond = 100

@@ -115,11 +115,12 @@ func gatewaysOf(r *config.Robot) []Gateway {
 // choose says which interfaces are a robot's carriers: those that the daemon uses,
 // else those that it would choose now, and what they have used of their caps.
 func (h Host) choose(f *Facts, robot *config.Robot) {
-	if s := f.Daemon.Status; s != nil && len(s.Carriers) > 0 {
+	s := f.Daemon.Status
+	asked := s != nil && len(s.Carriers) > 0
+	if asked {
 		for _, c := range s.Carriers {
 			f.Config.name(c.Interface)
 		}
-		return
 	}
 	if robot == nil {
 		return
@@ -128,23 +129,21 @@ func (h Host) choose(f *Facts, robot *config.Robot) {
 	if err != nil {
 		return // Look tells it
 	}
-	book, _, hidden := slots.Load(h.path(robot.StateDir))
-	if hidden != nil { // for this user, at least
-		book = new(slots.Book)
+	if !asked {
+		book, _, hidden := slots.Load(h.path(robot.StateDir))
+		if hidden != nil { // for this user, at least
+			book = new(slots.Book)
+		}
+		choice := carriers.New(book).Choose(robot, found)
+		h.caps(f, robot, choice.Carriers, hidden != nil)
+		for _, c := range choice.Carriers {
+			f.Config.name(c.Interface)
+		}
+		f.Config.Missing, f.Config.Notes = choice.Missing, choice.Notes
 	}
-	choice := carriers.New(book).Choose(robot, found)
-	h.caps(f, robot, choice.Carriers, hidden != nil)
-	for _, c := range choice.Carriers {
-		f.Config.name(c.Interface)
-	}
-	f.Config.Missing, f.Config.Notes = choice.Missing, choice.Notes
 	for _, i := range found {
-		switch {
-		case i.Kind == "loopback" || i.Name == robot.Interface || slices.Contains(f.Config.Carriers, i.Name):
-		case i.Excluded != "":
-			f.Config.Others = append(f.Config.Others, i.Name+" ("+i.Excluded+")")
-		case !i.Leads:
-			f.Config.Others = append(f.Config.Others, i.Name+" (no route leads from it to the internet)")
+		if i.Kind != "loopback" && i.Name != f.Config.Node.Interface && !slices.Contains(f.Config.Carriers, i.Name) {
+			f.Config.Others = append(f.Config.Others, Other{i.Name, carriers.Reason(robot, i), i.Excluded != ""})
 		}
 	}
 }
