@@ -34,6 +34,10 @@ const txQueueLen = 2000
 // retryNetwork is the pause after the kernel refused a change.
 const retryNetwork = 5 * time.Second
 
+// diesWithin is for how long a start waits for a killed daemon to be gone. Closing
+// its sockets and its TUN device takes the kernel some tens of milliseconds.
+const diesWithin = time.Second
+
 // Options are what the command line gives a daemon.
 type Options struct {
 	ConfigFile string
@@ -81,10 +85,10 @@ func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.ctl, err = control.Listen(cfg.ControlSocket); err != nil {
+	if b.ctl, err = outlive(control.ErrRunning, func() (*control.Server, error) { return control.Listen(cfg.ControlSocket) }); err != nil {
 		return nil, err
 	}
-	if b.host, err = tunnel.OpenHostTUN(cfg.Interface, cfg.MTU); err != nil {
+	if b.host, err = outlive(unix.EBUSY, func() (tun.Device, error) { return tunnel.OpenHostTUN(cfg.Interface, cfg.MTU) }); err != nil {
 		return nil, b.fail(err)
 	}
 	// Not before the TUN device is ours: New removes rules and routes that it
@@ -96,6 +100,17 @@ func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 		return nil, b.fail(err)
 	}
 	return b, nil
+}
+
+// outlive takes what a killed daemon may still have: its process needs a moment to
+// die. It tries again while the error is busy, until that is no excuse any more.
+func outlive[T any](busy error, take func() (T, error)) (T, error) {
+	for until := time.Now().Add(diesWithin); ; time.Sleep(diesWithin / 40) {
+		got, err := take()
+		if !errors.Is(err, busy) || time.Now().After(until) {
+			return got, err
+		}
+	}
 }
 
 // setupTUN makes the TUN device as it should be; it changes nothing if it is.

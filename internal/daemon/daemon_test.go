@@ -2,10 +2,35 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 )
+
+// What a dying process has is waited for, nothing else, and not for ever.
+func TestOutlive(t *testing.T) {
+	busy, other := errors.New("busy"), errors.New("another")
+	for name, c := range map[string]struct {
+		answers []error // the last one again and again
+		want    error
+		tries   int // 0: many
+	}{
+		"free":    {[]error{nil}, nil, 1},
+		"dying":   {[]error{busy, fmt.Errorf("so: %w", busy), nil}, nil, 3},
+		"refused": {[]error{busy, other}, other, 2},
+		"alive":   {[]error{busy}, busy, 0},
+	} {
+		tries := 0
+		got, err := outlive(busy, func() (int, error) {
+			tries++
+			return tries, c.answers[min(tries, len(c.answers))-1]
+		})
+		if err != c.want || got != tries || c.tries > 0 && tries != c.tries || c.tries == 0 && tries < 3 {
+			t.Errorf("%s: %d after %d tries, %v", name, got, tries, err)
+		}
+	}
+}
 
 func TestLeftUndone(t *testing.T) {
 	var log strings.Builder
