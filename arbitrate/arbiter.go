@@ -17,7 +17,7 @@ type Arbiter struct {
 	graph    graph
 	requests requests
 	streams  []*stream
-	bitmaps  int // octets that there is still room for
+	bitmaps  bitmaps
 	parking  parking
 	counters Counters
 
@@ -36,7 +36,7 @@ type Arbiter struct {
 func New(now time.Time) *Arbiter {
 	return &Arbiter{
 		began:     now.Add(-1), // so that no moment is 0
-		bitmaps:   maxBitmaps,
+		bitmaps:   bitmaps{room: maxBitmaps},
 		nextSweep: sweepEvery,
 		graph:     newGraph(),
 		requests:  requests{newTable[requestKey, request](maxRequests)},

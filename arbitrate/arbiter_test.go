@@ -1,6 +1,7 @@
 package arbitrate
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -92,6 +93,7 @@ func show(t testing.TB, packets [][]byte) string {
 		if !d.Read(p) || !m.Read(d.Payload, d.Whole) {
 			t.Fatalf("%x is not read", p)
 		}
+		before := len(all)
 		for s := (rtps.Submessage{}); m.Next(&s); {
 			if x, ok := s.Data(); ok {
 				all = append(all, fmt.Sprintf("%d:%d", m.Source[3], x.Seq))
@@ -105,6 +107,9 @@ func show(t testing.TB, packets [][]byte) string {
 			if _, ok := s.Heartbeat(); ok {
 				all = append(all, fmt.Sprintf("%d:beat", m.Source[3]))
 			}
+		}
+		if len(all) == before {
+			all = append(all, "nothing")
 		}
 	}
 	return strings.Join(all, " ")
@@ -168,7 +173,7 @@ func TestUnmatchedWinsNothing(t *testing.T) {
 			r.in(r.theirs(1).to(here).heartbeat(0, replyWriter, 1, 0, 1, false))
 			r.out(r.mine().to(replica(1)).ackNack(readerHere+0x100, replyWriter, 1, 1, true))
 		},
-		"HEARTBEAT for another": func(r *rig) {
+		"HEARTBEAT elsewhere": func(r *rig) {
 			r.in(r.theirs(1).to(replica(7)).heartbeat(0, replyWriter, 1, 0, 1, false))
 			r.out(r.mine().to(replica(1)).ackNack(readerHere, replyWriter, 1, 1, true))
 		},
@@ -283,6 +288,84 @@ func TestLostInTheHost(t *testing.T) {
 	r.out(r.mine().to(replica(0)).ackNack(readerHere, replyWriter, 2, 3, false, 0))
 	r.want("the second", r.in(r.answer(1, 2, 2)), "1:2")
 	r.want("the first again", r.in(r.answer(0, 2, 2)), "0:-2")
+}
+
+// A reader that was matched later never got what was written before.
+func TestLateReader(t *testing.T) {
+	r := newRig(t, 2)
+	// A second client, of which it cannot be told which reader is whose.
+	ask, late := rtps.EntityID(0x1003), rtps.EntityID(0x2004)
+	r.out(r.mine().sedp(rtps.GUID{Prefix: here, Entity: ask}, "rq/echoRequest", 2))
+	r.out(r.mine().sedp(rtps.GUID{Prefix: here, Entity: late}, "rr/echoReply", 2))
+	r.out(r.mine().data(0, ask, 1, nil, le.AppendUint64(le.AppendUint64([]byte{0, 1, 0, 0}, 77), 1)))
+	r.want("2, without 1", r.in(r.answer(0, 2, 1)), "0:2")
+	r.in(r.theirs(0).to(here).heartbeat(late, replyWriter, 1, 2, 3, false))
+	r.out(r.mine().to(replica(0)).ackNack(late, replyWriter, 3, 1, true))
+	r.want("1, for the first reader", r.in(r.theirs(0).to(here).gap(readerHere, replyWriter, 1, 2)), "0:-1")
+	r.want("the other replica", r.in(r.answer(1, 1, 1)), "1:1")
+}
+
+// What follows a large sample in its datagram is read, but cannot be changed.
+func TestFragmentedDatagram(t *testing.T) {
+	for _, large := range []int{200, 4000} {
+		r := newRig(t, 1)
+		r.announce(1)
+		r.ask(1)
+		r.ask(2)
+		payload := append(le.AppendUint64(le.AppendUint64([]byte{0, 1, 0, 0}, 77), 1), make([]byte, large)...)
+		m := r.theirs(1).to(here).heartbeat(0, replyWriter, 1, 0, 1, false)
+		r.in(m)
+		r.out(r.mine().to(replica(1)).ackNack(readerHere, replyWriter, 1, 1, true))
+		m = r.theirs(1).data(0, replyWriter, 1, nil, payload)
+		m.b = append(m.b, r.answer(1, 2, 2).b[20:]...)
+		packets := split(udp(address(10, 7411), hereTo, 1, m.b), 1000)
+		if got := r.a.In(epoch, packets); len(got) != len(packets) {
+			t.Errorf("%d packets of %d", len(got), len(packets))
+		}
+		r.want("the other's 1", r.in(r.answer(0, 1, 1)), "0:-1")
+		r.want("the other's 2", r.in(r.answer(0, 2, 2)), "0:-2")
+
+		m.b = append(r.theirs(0).data(0, replyWriter, 3, nil, payload).b, r.answer(0, 4, 2).b[20:]...)
+		before := udp(address(10, 7411), hereTo, 1, m.b)
+		packets = split(bytes.Clone(before), 1000)
+		got := r.a.In(epoch, packets)
+		whole := bytes.Clone(got[0])
+		for _, p := range got[1:] {
+			whole = append(whole, p[20:]...)
+		}
+		if checksum(whole[12:16], whole[16:20], whole[20:]) != 0xffff || bytes.Equal(whole[28:], before[28:]) {
+			t.Error("the first sample was not withheld, or the checksum is wrong")
+		}
+		if c := r.a.Counters(); large == 4000 && c.Refused != 1 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// After a restart, what a reader lacks is not known before it has said so.
+func TestRestart(t *testing.T) {
+	r := newRig(t, 2)
+	r.ask(1)
+	r.want("the first", r.in(r.answer(0, 1, 1)), "0:1")
+	data, err := r.a.Snapshot(epoch.Add(r.now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.a, r.now = New(epoch.Add(time.Hour)), time.Hour
+	if err := r.a.Restore(epoch.Add(r.now), data); err != nil {
+		t.Fatal(err)
+	}
+	r.want("the second", r.in(r.answer(1, 1, 1)), "1:-1")
+	r.ask(2)
+	r.want("something may have come meanwhile", r.in(r.answer(0, 3, 2)), "0:3")
+	r.out(r.mine().to(replica(0)).ackNack(readerHere, replyWriter, 4, 9, true))
+	r.want("the second", r.in(r.answer(1, 2, 2)), "1:-2")
+
+	for _, broken := range []string{"", "{", `{"version":2}`, `{"version":1,"pairs":[{"reader":"0g"}]}`} {
+		if New(epoch).Restore(epoch, []byte(broken)) == nil {
+			t.Errorf("%q is taken", broken)
+		}
+	}
 }
 
 // What goes to the port of one process is not delivered to another.

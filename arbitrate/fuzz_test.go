@@ -32,8 +32,8 @@ func within(t testing.TB, a *Arbiter) {
 	if len(a.parking.kept) != parked+orphans || a.parking.bytes < octets || len(a.parking.kept) > parkedAll {
 		t.Fatalf("%d parked, and %d of streams", len(a.parking.kept), parked)
 	}
-	if len(a.streams) > maxStreams || len(a.graph.services) > maxServices || a.bitmaps < 0 || a.bitmaps > maxBitmaps {
-		t.Fatalf("%d streams, %d services, %d octets of bitmaps left", len(a.streams), len(a.graph.services), a.bitmaps)
+	if len(a.streams) > maxStreams || len(a.graph.services) > maxServices || a.bitmaps.room < 0 || a.bitmaps.room > maxBitmaps {
+		t.Fatalf("%d streams, %d services, %d octets of bitmaps left", len(a.streams), len(a.graph.services), a.bitmaps.room)
 	}
 	requests := 0
 	for _, s := range a.graph.services {
@@ -198,8 +198,8 @@ func TestFlood(t *testing.T) {
 	}
 	r.now = 2 * silentFor
 	r.tick()
-	if n := r.a.graph.endpoints.count; n != 0 || r.a.bitmaps != maxBitmaps || r.a.graph.ports.count != 0 {
-		t.Errorf("an hour later %d endpoints are known, %d octets of bitmaps left", n, r.a.bitmaps)
+	if n := r.a.graph.endpoints.count; n != 0 || r.a.bitmaps.room != maxBitmaps || r.a.graph.ports.count != 0 {
+		t.Errorf("an hour later %d endpoints are known, %d octets of bitmaps left", n, r.a.bitmaps.room)
 	}
 }
 

@@ -33,8 +33,13 @@ type pair struct {
 	// what it will get; whole, those of them that were passed on as they are.
 	done, whole bitset
 	open        []assembly
-	// budget is how many more octets the bitmaps of all pairs may take.
-	budget *int
+	bitmaps     *bitmaps
+}
+
+// bitmaps is what the bitmaps of all assemblies may take.
+type bitmaps struct {
+	room int    // octets that are left
+	full uint64 // assemblies that there was no room for
 }
 
 // assembly is a sample of which some fragments were passed on.
@@ -117,21 +122,25 @@ func (p *pair) assembly(n rtps.SequenceNumber) *assembly {
 func (p *pair) assemble(n rtps.SequenceNumber, total rtps.FragmentNumber) *assembly {
 	switch {
 	case total > maxFragments:
+		p.stuck = true
+		p.bitmaps.full++
 		return nil
 	case len(p.open) == maxOpen: // the oldest goes, and its memory is used again
 		p.stuck = true
+		p.bitmaps.full++
 		p.close(p.open[0].n)
 	case len(p.open) == cap(p.open):
 		p.open = append(p.open, assembly{})[:len(p.open)]
 	}
 	o := &p.open[:len(p.open)+1][len(p.open)]
 	if words := int(total+63) / 64; cap(o.bits) < words {
-		if *p.budget < words*8 {
+		if p.bitmaps.room < words*8 {
 			p.stuck = true
+			p.bitmaps.full++
 			return nil
 		}
-		*p.budget -= (words - cap(o.bits)) * 8
-		o.bits = make([]uint64, words, words) // no more, for the budget
+		p.bitmaps.room -= (words - cap(o.bits)) * 8
+		o.bits = make([]uint64, words, words) // and no more
 	}
 	p.open = p.open[:len(p.open)+1]
 	*o = assembly{n: n, total: total, bits: o.bits[:int(total+63)/64]}
@@ -142,7 +151,7 @@ func (p *pair) assemble(n rtps.SequenceNumber, total rtps.FragmentNumber) *assem
 // free gives back what the bitmaps take.
 func (p *pair) free() {
 	for _, o := range p.open[:cap(p.open)] {
-		*p.budget += cap(o.bits) * 8
+		p.bitmaps.room += cap(o.bits) * 8
 	}
 	p.open = nil
 }

@@ -81,15 +81,16 @@ func (a *Arbiter) keep(s *stream, r *request, to audience, n rtps.SequenceNumber
 	return true
 }
 
-// waits says that the sample is complete with these pieces, and the client's reader
-// would not hand it out before it has got something else.
+// waits says that the sample is complete with these pieces, and the client's reader,
+// whichever it is, would not hand it out before it has got something else.
 func (a *Arbiter) waits(s *stream, r *request, to audience, n rtps.SequenceNumber, k pieces) bool {
 	client := false
-	for _, p := range s.pairs {
-		if !to.has(p.reader) || !r.isFor(p.reader) {
+	for _, reader := range s.writer.service.readers {
+		if !to.has(reader.guid) || !r.isFor(reader.guid) {
 			continue
 		}
-		if !p.matched || p.stuck || !p.blocked(n) || !p.completes(n, k) {
+		p := s.pair(reader.guid)
+		if p == nil || !p.matched || p.stuck || !p.blocked(n) || !p.completes(n, k) {
 			return false
 		}
 		client = true

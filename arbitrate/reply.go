@@ -57,8 +57,8 @@ func (a *Arbiter) answered(s *stream, record *record, d *rtps.Data) *request {
 func (a *Arbiter) withheld(s *stream, record *record, to audience, n rtps.SequenceNumber) {
 	if record != nil {
 		record.passed = a.now
-		if !record.withheld {
-			record.withheld = true
+		if !record.gap {
+			record.gap = true
 			s.writer.service.counters.Withheld++
 			a.counters.Withheld++
 		}

@@ -201,7 +201,7 @@ func (a *Arbiter) restorePair(p snapshotPair) {
 		return
 	}
 	s.pairs = append(s.pairs, &pair{
-		reader: r.guid, heard: true, matched: p.Matched, stuck: true, start: p.Start, next: p.Next, budget: &a.bitmaps,
+		reader: r.guid, heard: true, matched: p.Matched, stuck: true, start: p.Start, next: p.Next, bitmaps: &a.bitmaps,
 	})
 }
 

@@ -22,7 +22,7 @@ type Counters struct {
 	Overflow uint64 `json:"overflow"` // would have been parked if there had been room
 	Unasked  uint64 `json:"unasked"`  // parked samples taken out of what a reader asks for
 	Doubted  uint64 `json:"doubted"`  // samples that were lost in the host
-	Full     uint64 `json:"full"`     // writers, readers, requests and the like that there was no room for
+	Full     uint64 `json:"full"`     // writers, readers, requests, fragments and the like that there was no room for
 }
 
 // Service is a ROS 2 service, or a part of an action, that clients here or servers
@@ -38,7 +38,7 @@ type Service struct {
 // Counters returns those of all services together.
 func (a *Arbiter) Counters() Counters {
 	c := a.counters
-	c.Full = a.graph.full
+	c.Full = a.graph.full + a.bitmaps.full
 	return c
 }
 

@@ -19,12 +19,12 @@ type stream struct {
 
 // record is about the last sample with a number of its kind modulo maxRecords.
 type record struct {
-	n        rtps.SequenceNumber
-	request  *request
-	uses     uint32 // of the request's memory, when this was written
-	passed   moment // when the last of it was
-	withheld bool
-	unknown  bool // it names a request that is not known
+	n       rtps.SequenceNumber
+	request *request
+	uses    uint32 // of the request's memory, when this was written
+	passed  moment // when the last of it was
+	gap     bool   // it was withheld, or the writer took it back: no reader may have it
+	unknown bool   // it names a request that is not known
 }
 
 // request returns what the sample answers, nil if that is not known.
@@ -173,7 +173,7 @@ func (a *Arbiter) heartbeat(h *rtps.Heartbeat) {
 				a.graph.full++
 				return
 			}
-			p = &pair{reader: r.guid, budget: &a.bitmaps}
+			p = &pair{reader: r.guid, bitmaps: &a.bitmaps}
 			s.pairs = append(s.pairs, p)
 			a.graph.revision++
 		}
@@ -191,6 +191,11 @@ func (a *Arbiter) gapped(g *rtps.Gap) {
 		return
 	}
 	s, to := e.stream, a.audienceOf(e.service, g.Reader)
+	for i := range s.records {
+		if k := &s.records[i]; k.n > 0 && g.Covers(k.n) {
+			k.gap = true
+		}
+	}
 	for _, p := range s.pairs {
 		if !p.heard || !to.has(p.reader) {
 			continue
@@ -258,7 +263,7 @@ func (a *Arbiter) step(s *stream, p *pair) {
 // of a client that waits for the reply, it is the first.
 func (a *Arbiter) handedOut(s *stream, n rtps.SequenceNumber) {
 	record := s.known(n)
-	if record == nil {
+	if record == nil || record.gap {
 		return
 	}
 	r := record.answers()
