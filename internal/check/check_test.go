@@ -297,6 +297,15 @@ func TestNoStartWithoutConfig(t *testing.T) {
 	if len(r.Findings) < 3 {
 		t.Errorf("%+v", r.Findings)
 	}
+	f = sound("gateway", false)
+	f.Daemon.Stopped = true
+	if f.start() == "" {
+		t.Error("nothing starts a sound gateway")
+	}
+	f.Config.Places = []Place{{"control_socket", "No.", true}}
+	if f.start() != "" {
+		t.Error("one is to be started that has no place for its socket")
+	}
 }
 
 func TestLevels(t *testing.T) {

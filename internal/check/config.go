@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"github.com/fogplr/fogplr/internal/config"
 	"github.com/fogplr/fogplr/internal/shell"
 )
@@ -22,6 +24,13 @@ func judgeConfig(f *Facts) []Finding {
 	if c.KeyWarning != "" {
 		out = append(out, Finding{ID: "config.key_mode", Level: Warning, Text: c.KeyWarning, Repair: "chmod 600 " + shell.Quote(c.Node.PrivateKeyFile)})
 	}
+	for _, p := range c.Places {
+		level := Warning
+		if p.Fails {
+			level = Fails
+		}
+		out = append(out, Finding{ID: "config." + p.Key, Level: level, Text: p.Problem})
+	}
 	if c.Warning != "" {
 		out = append(out, Finding{ID: "config.peers", Level: Warning, Text: c.Warning})
 	}
@@ -35,7 +44,8 @@ func (f *Facts) command(words string) string {
 
 // start is the command that starts the node, or empty while it cannot.
 func (f *Facts) start() string {
-	if len(f.Config.Problems)+len(f.Config.KeyProblems) > 0 || f.tenant() != "" {
+	cannot := slices.ContainsFunc(f.Config.Places, func(p Place) bool { return p.Fails })
+	if cannot || len(f.Config.Problems)+len(f.Config.KeyProblems) > 0 || f.tenant() != "" {
 		return ""
 	}
 	return config.StartCommand(f.Config.Role, f.Config.File)

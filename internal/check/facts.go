@@ -51,6 +51,8 @@ type Config struct {
 	// no usable key.
 	KeyWarning  string
 	KeyProblems []string
+	// Places are the files and folders of which the daemon could not make use.
+	Places []Place
 	// Carriers are the interfaces of a robot's carriers. Missing and Notes are
 	// sentences on how they were chosen, Others the interfaces that were not.
 	Carriers, Missing, Notes []string
@@ -68,6 +70,13 @@ type Other struct {
 // Pending is a key whose value the daemon that runs does not have yet.
 type Pending struct {
 	Key, File, Daemon string // its name, and both values
+}
+
+// Place is a file or folder of which the daemon could not make use.
+type Place struct {
+	Key     string // of the configuration
+	Problem string // one sentence or several
+	Fails   bool   // the daemon does not start
 }
 
 // Gateway is a gateway of a robot's configuration.

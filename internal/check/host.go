@@ -73,6 +73,7 @@ func (h Host) Gather(ctx context.Context, file string, ask bool) *Facts {
 	f.Config, robot = readConfig(file)
 	f.Capable = h.capabilities()
 	h.askDaemon(ctx, f)
+	h.places(f)
 	h.choose(f, robot)
 	f.Names = h.lookUp(ctx, f.Config.Gateways)
 	h.look(f)

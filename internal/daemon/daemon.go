@@ -81,7 +81,7 @@ type base struct {
 func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 	o.Level.Set(cfg.LogLevel)
 	b := &base{opts: o, role: role, cfg: cfg, kicks: make(chan struct{}, 1)}
-	err := checkSocket(cfg)
+	err := cfg.CheckSocket()
 	if err != nil {
 		return nil, err
 	}

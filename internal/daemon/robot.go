@@ -29,7 +29,7 @@ func Robot(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := checkFolder(cfg.File, "state_dir", cfg.StateDir); err != nil {
+	if err := cfg.CheckStateDir(); err != nil {
 		return err
 	}
 	b, err := newBase(o, "robot", &cfg.Node)
