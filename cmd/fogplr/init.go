@@ -25,12 +25,14 @@ type initCmd struct {
 type initFlags struct {
 	Name  string `placeholder:"NAME" help:"Name of this node (the host's name)."`
 	Force bool   `help:"Replace an existing configuration. An existing node.key is always kept."`
+
+	assumed string // the overlay address that nobody gave
 }
 
 type initRobotCmd struct {
 	Config fileName `default:"/etc/fogplr/robot.toml" placeholder:"FILE" help:"The file to write (${default}); node.key goes beside it."`
 	initFlags
-	Address []string `default:"10.77.0.2/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
+	Address []string `placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (10.77.0.2/16)."`
 	Carrier []string `placeholder:"INTERFACE" help:"An uplink, by its interface's name or a pattern; several times for several (all that lead to the internet, as they come and go)."`
 	Gateway []string `sep:"none" placeholder:"NAME,ADDRESS,PUBLICKEY,HOST:PORT" help:"A gateway; several times for several (none: to be pasted later)."`
 }
@@ -38,7 +40,7 @@ type initRobotCmd struct {
 type initGatewayCmd struct {
 	Config fileName `default:"/etc/fogplr/gateway.toml" placeholder:"FILE" help:"The file to write (${default}); node.key goes beside it."`
 	initFlags
-	Address    []string `default:"10.77.0.11/16" placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (${default})."`
+	Address    []string `placeholder:"ADDRESS/BITS" help:"Overlay address, different on every node; several times for several (10.77.0.11/16)."`
 	ListenPort port     `default:"51820" placeholder:"PORT" help:"UDP port for all robots (${default})."`
 	Endpoint   string   `placeholder:"HOST:PORT" help:"Where robots reach this gateway, an IP address or a DNS name (the address of its default route)."`
 }
@@ -54,7 +56,17 @@ type written struct {
 	Blanks []config.Problem `json:"blanks"`
 }
 
+// The overlay addresses of a node whose own is not given: right for the first robot
+// and the first gateway alone.
+const (
+	firstRobot   = "10.77.0.2/16"
+	firstGateway = "10.77.0.11/16"
+)
+
 func (c initRobotCmd) Run(a *app) error {
+	if len(c.Address) == 0 {
+		c.Address, c.assumed = []string{firstRobot}, firstRobot
+	}
 	f := config.RobotFile{Name: c.name(), Addresses: c.Address, PrivateKeyFile: keyFile, Carriers: c.Carrier}
 	for _, g := range c.Gateway {
 		block, err := parseGateway(g)
@@ -72,6 +84,9 @@ func (c initRobotCmd) Run(a *app) error {
 }
 
 func (c initGatewayCmd) Run(a *app) error {
+	if len(c.Address) == 0 {
+		c.Address, c.assumed = []string{firstGateway}, firstGateway
+	}
 	f := config.GatewayFile{Name: c.name(), Addresses: c.Address, PrivateKeyFile: keyFile, ListenPort: uint16(c.ListenPort)}
 	file := string(c.Config)
 	endpoint, note, err := c.endpoint(a)
@@ -212,6 +227,9 @@ func (c initFlags) tell(w io.Writer, out written, whither string) {
 		fmt.Fprintf(w, "Wrote %s, which nobody else may see.\n", out.Key)
 	} else {
 		fmt.Fprintf(w, "Kept %s, which was there.\n", out.Key)
+	}
+	if c.assumed != "" {
+		fmt.Fprintf(w, "Its overlay address is %s, since none was given. Every node needs another one: --address ADDRESS/BITS.\n", c.assumed)
 	}
 	if len(out.Blanks) > 0 {
 		fmt.Fprintln(w, "Still to be filled in:")
