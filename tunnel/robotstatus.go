@@ -7,6 +7,10 @@ import (
 	"github.com/fogplr/fogplr/path"
 )
 
+// StageNoAddress is the PathStatus.Stage of a path for whose gateway there is no
+// address to try; the others are of path.Stage.
+const StageNoAddress = "no address"
+
 // settle takes what a path's machine now says of it. The caller holds node.mu.
 func (r *Robot) settle(l *link, now time.Time) {
 	snap := l.machine.Snapshot(now)
@@ -89,7 +93,7 @@ func (r *Robot) Status() Status {
 		st.LossIn, st.LossOut = snap.LossIn, snap.LossOut // without probes for sizes
 		st.Stage, st.Hint = snap.Name(), snap.Stage.Hint()
 		if len(l.ways.all) == 0 && !snap.Up {
-			st.Stage, st.Hint = "no address", "No address of this gateway is known on this carrier: its endpoint is a name that was not found yet. "+
+			st.Stage, st.Hint = StageNoAddress, "No address of this gateway is known on this carrier: its endpoint is a name that was not found yet. "+
 				"See what is said about DNS, or give an address."
 		}
 		st.Largest, st.Search = snap.Largest, snap.Search.String()

@@ -3,7 +3,11 @@ package main
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/fogplr/fogplr/path"
+	"github.com/fogplr/fogplr/tunnel"
 )
 
 // The README lists every flag of init, and none that there is not.
@@ -37,6 +41,28 @@ func TestReadmeHasInitFlags(t *testing.T) {
 	for name := range told {
 		if !there[name] {
 			t.Errorf("the README has %s, which init has not", name)
+		}
+	}
+}
+
+// The README explains every stage of a path that is down.
+func TestReadmeHasStages(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages := []string{tunnel.StageNoAddress}
+	for s := path.StageUp; s.String() != path.Stage(255).String(); s++ {
+		if !s.Up() {
+			stages = append(stages, s.String())
+		}
+	}
+	if len(stages) < 8 {
+		t.Fatalf("there are only %q", stages)
+	}
+	for _, s := range stages {
+		if !strings.Contains(string(text), "\n| "+s+" | ") {
+			t.Errorf("the README does not explain %q", s)
 		}
 	}
 }
