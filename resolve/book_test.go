@@ -529,3 +529,31 @@ func TestFirstFamilyWaits(t *testing.T) {
 		told("[2001:db8::10]:51820", "198.51.100.10:51820")
 	}
 }
+
+// What an endpoint means is told apart from an address that only has answered.
+func TestMeant(t *testing.T) {
+	s := play(t, []Carrier{wlan(0, IPv4)}, gateway("west", "west.example.org:51820"))
+	s.answers("0 west.example.org A", "198.51.100.10")
+	s.run(time.Second)
+	s.up(0, "west", "198.51.100.10:51820")
+	means := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, a := range s.status(0).Meant["west"] {
+			got = append(got, a.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: west is %q, want %q", when, got, want)
+		}
+	}
+	means("found", "198.51.100.10:51820")
+	s.b.SetGateways([]Gateway{gateway("west", "nosuch.example.org:51820")})
+	means("at once")
+	s.up(0, "west", "198.51.100.10:51820") // the path has not noticed
+	s.run(time.Second)
+	s.wantTold("0 west", "198.51.100.10:51820")
+	means("not found")
+	s.b.SetGateways([]Gateway{gateway("west", "198.51.100.99:51820")})
+	s.up(0, "west", "198.51.100.10:51820")
+	means("another address", "198.51.100.99:51820")
+}

@@ -105,13 +105,17 @@ func (b *Book) nat64(c *carrier) []netip.Prefix {
 // candidates returns where a gateway is tried through a carrier. The address that
 // answered last is among them, at the end if DNS does not name it any more.
 func (b *Book) candidates(c *carrier, g Gateway) []netip.AddrPort {
-	r := Reach{IPv4: c.IPv4, IPv6: c.IPv6, NAT64: b.nat64(c)}
-	all := Candidates(c.known(g), r)
+	all := b.meant(c, g)
 	p := c.path(g.Name).proven
 	if p.IsValid() && !slices.Contains(all, p) && (p.Addr().Is4() && c.IPv4 || p.Addr().Is6() && c.IPv6) {
 		all = append(all[:min(len(all), maxCandidates-1)], p)
 	}
 	return all
+}
+
+// meant is candidates without an address that only has answered before.
+func (b *Book) meant(c *carrier, g Gateway) []netip.AddrPort {
+	return Candidates(c.known(g), Reach{IPv4: c.IPv4, IPv6: c.IPv6, NAT64: b.nat64(c)})
 }
 
 // backoff is the distance of the question after tries+1 that did not help.

@@ -18,6 +18,9 @@ type Status struct {
 	NAT64 []netip.Prefix
 	// Captive says that the network intercepts its users.
 	Captive bool
+	// Meant are, by gateway, the addresses that its endpoints stand for here, as in
+	// Candidates, without one that only has answered before.
+	Meant map[string][]netip.AddrPort
 	// Failing is for how long questions have got no answer, 0 if they get one.
 	Failing time.Duration
 	// Asked counts questions since the carrier came.
@@ -32,7 +35,10 @@ func (b *Book) Status(now time.Time) []Status {
 	var all []Status
 	for _, slot := range b.slots() {
 		c := b.carriers[slot]
-		s := Status{Slot: slot, Servers: c.servers, NAT64: b.nat64(c), Asked: c.asked}
+		s := Status{Slot: slot, Servers: c.servers, NAT64: b.nat64(c), Asked: c.asked, Meant: map[string][]netip.AddrPort{}}
+		for _, g := range b.gateways {
+			s.Meant[g.Name] = b.meant(c, g)
+		}
 		s.Servers.List = slices.Clone(s.Servers.List)
 		if e := c.entries[key{ipv4only, IPv4}]; e != nil && b.dead(c) {
 			s.Captive = Captive(e.found)

@@ -58,6 +58,6 @@ func (f *Facts) restarts(found Finding) Finding {
 		found.Repair = "systemctl restart " + unit
 		return found
 	}
-	found.Text += " To restart it, " + config.RestartAdvice(f.Config.Role, f.Config.File) + "."
+	found.Text += " For a restart, " + config.RestartAdvice(f.Config.Role, f.Config.File) + "."
 	return found
 }

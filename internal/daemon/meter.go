@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 
@@ -166,8 +167,11 @@ func (d *robot) decorate(s *tunnel.Status) {
 			rests(s, c.Slot)
 		}
 	}
-	s.Warnings = append(s.Warnings, oldAddresses(d.cfg, d.found, d.tunnel.Paths())...)
+	meant := map[place][]netip.AddrPort{}
 	for _, r := range d.names.Status() {
+		for gateway, addresses := range r.Meant {
+			meant[place{r.Slot, gateway}] = addresses
+		}
 		s.Warnings = append(s.Warnings, r.Sentences...)
 		for i := range s.Carriers {
 			if s.Carriers[i].Slot == r.Slot {
@@ -175,6 +179,7 @@ func (d *robot) decorate(s *tunnel.Status) {
 			}
 		}
 	}
+	s.Warnings = append(s.Warnings, oldAddresses(d.cfg, meant, d.tunnel.Paths())...)
 }
 
 // rests says of a carrier's paths what the tunnel, which only does not use it, takes

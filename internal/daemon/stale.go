@@ -12,9 +12,9 @@ import (
 
 // oldAddresses has a sentence for each gateway that is still used at an address
 // which its endpoint does not mean any more, since what it means now is not found, or
-// was never tried: a path that is up stays where it is. found are the candidates by
-// names.
-func oldAddresses(cfg *config.Robot, found map[place][]netip.AddrPort, paths []tunnel.PathState) (sentences []string) {
+// was never tried: a path that is up stays where it is. meant are the addresses that
+// endpoints stand for on each carrier.
+func oldAddresses(cfg *config.Robot, meant map[place][]netip.AddrPort, paths []tunnel.PathState) (sentences []string) {
 	for i := range cfg.Gateways {
 		g := &cfg.Gateways[i]
 		var literal []netip.AddrPort
@@ -28,7 +28,7 @@ func oldAddresses(cfg *config.Robot, found map[place][]netip.AddrPort, paths []t
 		}
 		var old []string
 		for _, p := range paths {
-			now := found[place{p.Slot, g.Name}]
+			now := meant[place{p.Slot, g.Name}]
 			switch at := p.Endpoint.String(); {
 			case p.Gateway != g.Name || !p.Up || slices.Contains(old, at):
 			case slices.Contains(literal, p.Endpoint) || slices.Contains(now, p.Endpoint):
