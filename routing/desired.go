@@ -23,6 +23,7 @@ type carrierPlan struct {
 	link         link
 	want         Want
 	problem      string // set: nothing was planned
+	repair       string // of the problem: a command
 	ipv4, ipv6   familyPlan
 	loose        bool
 	warnings     []string
@@ -156,7 +157,8 @@ func planCarrier(v *view, tun string, w Want) carrierPlan {
 	case l.loopback:
 		c.problem = fmt.Sprintf("%s is the loopback device and leads nowhere. Name an uplink instead.", w.Interface)
 	case !l.up:
-		c.problem = fmt.Sprintf("%s is down. Bring it up with `ip link set %s up`.", w.Interface, w.Interface)
+		c.repair = fmt.Sprintf("ip link set %s up", w.Interface)
+		c.problem = fmt.Sprintf("%s is down. Bring it up with `%s`.", w.Interface, c.repair)
 	case !l.running:
 		c.problem = fmt.Sprintf("%s is up but has no link: the cable is unplugged, or the modem or Wi-Fi is not connected.", w.Interface)
 	}

@@ -51,6 +51,9 @@ type LinkFacts struct {
 // CarrierFacts is one carrier as Apply would find it.
 type CarrierFacts struct {
 	Carrier
+	// Repair is a command for a shell that does away with Problem and nothing else,
+	// empty where there is none or it is for the reader to decide.
+	Repair string
 	// Strict says that the kernel checks the way back strictly (rp_filter=1),
 	// and NeedsLoose that it would therefore drop answers.
 	Strict, NeedsLoose bool
@@ -89,7 +92,7 @@ func facts(v *view, tun string, overlay []netip.Prefix, want []Want, addressed m
 	for _, c := range p.carriers {
 		name := c.want.Interface
 		f.Carriers = append(f.Carriers, CarrierFacts{
-			Carrier: c.report(v, failures{}), RPFilter: rpFilterKey(name),
+			Carrier: c.report(v, failures{}), Repair: c.repair, RPFilter: rpFilterKey(name),
 			Strict: max(v.rpFilter["all"], v.rpFilter[name]) == 1, NeedsLoose: c.loose,
 		})
 	}

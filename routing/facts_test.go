@@ -38,7 +38,7 @@ func TestFacts(t *testing.T) {
 	}
 	gateway := netip.MustParseAddr("203.0.113.1")
 	want := []Want{{Interface: "wwan0", Endpoints: []netip.Addr{gateway}}, {Interface: "wlan0", Slot: 1, Endpoints: []netip.Addr{gateway}},
-		{Interface: "eth9", Slot: 2, Endpoints: []netip.Addr{gateway}}}
+		{Interface: "eth9", Slot: 2, Endpoints: []netip.Addr{gateway}}, {Interface: "tap0", Slot: 3, Endpoints: []netip.Addr{gateway}}}
 	f := facts(v, "plr0", []netip.Prefix{p("10.77.0.2/16")}, want, map[int]time.Duration{5: time.Minute})
 	if f.NoRules4 || !f.NoRules6 {
 		t.Errorf("policy routing: %+v", f)
@@ -60,11 +60,12 @@ func TestFacts(t *testing.T) {
 	// wg0 takes the way to the gateway, so strict hurts; loose does not.
 	for i, c := range []struct {
 		strict, needsLoose, reached bool
-		problem                     string
-	}{{true, true, true, ""}, {false, false, true, ""}, {true, false, false, "There is no interface eth9"}} {
+		problem, repair             string
+	}{{true, true, true, "", ""}, {false, false, true, "", ""}, {true, false, false, "There is no interface eth9", ""},
+		{true, false, false, "tap0 is down", "ip link set tap0 up"}} {
 		got := f.Carriers[i]
 		if got.Strict != c.strict || got.NeedsLoose != c.needsLoose || got.Reached[gateway] != c.reached || !strings.Contains(got.Problem, c.problem) ||
-			(got.Problem == "") != (c.problem == "") || got.RPFilter != "net.ipv4.conf."+want[i].Interface+".rp_filter" {
+			(got.Problem == "") != (c.problem == "") || got.Repair != c.repair || got.RPFilter != "net.ipv4.conf."+want[i].Interface+".rp_filter" {
 			t.Errorf("%s: %+v", want[i].Interface, got)
 		}
 	}

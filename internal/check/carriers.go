@@ -28,12 +28,12 @@ func judgeCarriers(f *Facts) []Finding {
 		c := &f.Network.Carriers[i]
 		switch {
 		case c.Problem != "":
-			out = append(out, unusable(idUnusable, c.Problem, usable, len(f.Network.Carriers)))
+			out = append(out, unusable(idUnusable, c.Problem, c.Repair, usable, len(f.Network.Carriers)))
 		case c.Warning != "":
-			out = append(out, Finding{ID: "carrier.routes", Level: Warning, Text: c.Warning, Repair: quoted(c.Warning)})
+			out = append(out, Finding{ID: "carrier.routes", Level: Warning, Text: c.Warning})
 		}
 		if u, ok := left[c.Interface]; ok {
-			out = append(out, unusable(u.id, u.problem, usable, len(f.Network.Carriers)))
+			out = append(out, unusable(u.id, u.problem, "", usable, len(f.Network.Carriers)))
 		}
 		out = append(out, f.wayBack(c)...)
 		out = append(out, f.size(c)...)
@@ -86,11 +86,11 @@ func (c *Config) leftOut() []Finding {
 }
 
 // unusable is about one of all carriers, when others can be used or not.
-func unusable(id, problem string, others bool, all int) Finding {
+func unusable(id, problem, repair string, others bool, all int) Finding {
 	if !strings.HasSuffix(problem, ".") {
 		problem += "."
 	}
-	found := Finding{ID: id, Level: Fails, Repair: quoted(problem), Text: problem + " There is no other carrier, so nothing can leave."}
+	found := Finding{ID: id, Level: Fails, Repair: repair, Text: problem + " There is no other carrier, so nothing can leave."}
 	switch {
 	case others:
 		found.Level, found.Text = Warning, problem+" The other carriers work without it."
@@ -98,16 +98,6 @@ func unusable(id, problem string, others bool, all int) Finding {
 		found.Text = problem + " No other carrier can be used either, so nothing can leave."
 	}
 	return found
-}
-
-// quoted returns the command that a sentence about the kernel's network quotes, if
-// it can be given as it is: GATEWAY is for the reader to fill in.
-func quoted(text string) string {
-	parts := strings.Split(text, "`")
-	if len(parts) != 3 || strings.Contains(parts[1], "GATEWAY") || strings.HasPrefix(parts[1], "fogplr ") {
-		return ""
-	}
-	return parts[1]
 }
 
 // wayBack is about rp_filter (RFC 3704, 2.2).

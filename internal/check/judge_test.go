@@ -20,7 +20,9 @@ func TestCarriers(t *testing.T) {
 		{"one is down", "robot", nil, func(f *Facts) { carrier(f, 1).Problem = "wlan0 is down." }, "warning carrier.unusable", "wlan0 is down. The other carriers"},
 		{"all are down", "robot", nil, func(f *Facts) { carrier(f, 0).Problem, carrier(f, 1).Problem = "A is down.", "B is down." },
 			"fails carrier.unusable, fails carrier.unusable", "A is down. No other|B is down."},
-		{"down, with a command", "robot", nil, func(f *Facts) { carrier(f, 1).Problem = "wlan0 is down. Bring it up with `ip link set wlan0 up`." },
+		{"down, with a command", "robot", nil, func(f *Facts) {
+			carrier(f, 1).Problem, carrier(f, 1).Repair = "wlan0 is down. Bring it up with `ip link set wlan0 up`.", "ip link set wlan0 up"
+		},
 			"warning carrier.unusable", "wlan0 up`. The other carriers|\nip link set wlan0 up\n"},
 		{"all are down, without a full stop", "robot", nil, func(f *Facts) { carrier(f, 0).Problem, carrier(f, 1).Problem = "A is down", "B is down" },
 			"fails carrier.unusable, fails carrier.unusable", "A is down. No other|B is down. No other"},
@@ -51,6 +53,8 @@ func TestCarriers(t *testing.T) {
 		{"one that is not there", "robot", before, func(f *Facts) { f.Config.Missing = []string{"No interface is left for usb."} }, "warning carrier.missing", "usb"},
 		{"how they were chosen", "robot", before, func(f *Facts) { f.Config.Notes = []string{"Both match."} }, "note carrier.choice", "Both"},
 		{"warned of", "robot", nil, func(f *Facts) { carrier(f, 0).Warning = "A rule comes first." }, "warning carrier.routes", "A rule"},
+		{"a command to think about", "robot", nil, func(f *Facts) { carrier(f, 0).Warning = "If nothing comes back, try `sysctl -w a=0`." },
+			"warning carrier.routes", "try `sysctl -w a=0`.\n\n"},
 		{"strict", "robot", before, strict, "note carrier.rp_filter", "wlan0|nothing to repair"},
 		{"strict, runs", "robot", during, strict, "warning carrier.rp_filter", "sysctl -w|not permitted"},
 		{"strict, harmless", "robot", nil, func(f *Facts) { carrier(f, 0).Strict = true }, "", ""},

@@ -9,7 +9,7 @@ func judgeOverlay(f *Facts) []Finding {
 	}
 	var out []Finding
 	for _, w := range f.Network.Warnings {
-		out = append(out, Finding{ID: "overlay.conflict", Level: Warning, Text: w, Repair: quoted(w)})
+		out = append(out, Finding{ID: "overlay.conflict", Level: Warning, Text: w})
 	}
 	name := f.Config.Node.Interface
 	l := f.overlay()
