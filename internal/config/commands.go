@@ -74,5 +74,6 @@ func absolute(file string) string {
 }
 
 // Command returns a command line of fogplr for this node, such as "fogplr reload".
-// It was found out when the configuration was loaded.
+// It looks at no file, for those who are pure: whether there were Both was found out
+// when the configuration was loaded, and is so again at a reload.
 func (n *Node) Command(words string) string { return "fogplr " + words + n.flag }

@@ -207,7 +207,7 @@ func (b *base) common() tunnel.Common {
 // left logs what the end of a Manager has left undone.
 func (b *base) left(err error) {
 	if err != nil {
-		b.opts.Log.Warn("Not all of the network configuration is put back yet; fogplr cleanup does it.", "err", err)
+		b.opts.Log.Warn("Not all of the network configuration is put back yet; `"+b.cfg.Command("cleanup")+"` does it.", "err", err)
 	}
 }
 
