@@ -194,11 +194,11 @@ func (c *client) beat(x *proxy, from rtps.Prefix, h *rtps.Heartbeat) {
 	if !x.heard {
 		x.heard, x.next = true, h.Last+1
 	}
-	x.next, x.last = max(x.next, h.First), max(x.last, h.Last)
-	for n := range x.have {
-		if n < x.next {
-			delete(x.have, n)
+	for x.last = max(x.last, h.Last); x.next < h.First; { // what is missing will not come
+		if v := x.sample(x.next); !v.done {
+			v.done, v.gap = true, true
 		}
+		c.handOut(x)
 	}
 	c.handOut(x)
 	if !x.planned {

@@ -61,6 +61,7 @@ func TestModelNoneIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSetup(t)
 		s.early = rapid.Bool().Draw(t, "early")
+		s.rude = rapid.Bool().Draw(t, "rude")
 		s.kill = rapid.Bool().Draw(t, "kill")
 		s.restart = rapid.Bool().Draw(t, "restart")
 		s.late = rapid.Bool().Draw(t, "late")

@@ -75,20 +75,14 @@ func (a *Arbiter) acknowledged(k *rtps.AckNack, packet []byte) {
 	first, wants := k.Missing.Next(base)
 	// Sent before any HEARTBEAT was heard, it only asks for one.
 	unheard := base < 1 || base == 1 && !k.Final && !wants
-	if p == nil || !p.heard || unheard {
+	if p == nil || unheard {
 		return
 	}
 	if !p.matched {
-		p.matched, p.start = true, base
-		if base < p.next {
-			p.rewind(base)
-		}
-		for n, ok := first, wants; ok; n, ok = k.Missing.Next(n + 1) {
-			p.lost(n)
-		}
+		p.match(base)
 		a.graph.revision++
 	}
-	p.stuck = false
+	p.stuck = base <= p.early
 	a.skip(s, p, base)
 	for n, ok := first, wants; ok; n, ok = k.Missing.Next(n + 1) {
 		a.doubt(s, p, n)

@@ -14,14 +14,14 @@ func (b *bitset) set(n rtps.SequenceNumber)      { b[n%window/64] |= 1 << (n % 6
 func (b *bitset) clear(n rtps.SequenceNumber)    { b[n%window/64] &^= 1 << (n % 64) }
 
 // pair is what a reader of this host has of a writer there, as far as it can be
-// told from here.
-//
-//	nothing --HEARTBEAT came--> heard --ACKNACK left--> matched
+// told from here. It comes to be when a HEARTBEAT came for the reader.
 type pair struct {
 	reader rtps.GUID
-	// heard says that a HEARTBEAT came for the reader; matched, that it has answered
-	// one, so that it takes what the writer sends.
-	heard, matched bool
+	// matched says that the reader has sent an ACKNACK since, so that it takes what
+	// the writer sends. Nothing is known of what was passed on before: early is the
+	// highest number of that.
+	matched bool
+	early   rtps.SequenceNumber
 	// stuck says that the reader may have more than is known here: a number that
 	// seems to be missing may have been read.
 	stuck bool
@@ -54,7 +54,7 @@ type pieces struct{ first, count, total rtps.FragmentNumber }
 
 // covers says that n is among the numbers that are followed, and not done.
 func (p *pair) covers(n rtps.SequenceNumber) bool {
-	return p.heard && n >= p.next && n-p.next < window && !p.done.has(n)
+	return p.matched && n >= p.next && n-p.next < window && !p.done.has(n)
 }
 
 // blocked says that the reader, if it had n, would not hand it out yet.
@@ -78,6 +78,9 @@ func (p *pair) completes(n rtps.SequenceNumber, k pieces) bool {
 // take notes that these pieces were passed on, and reports whether the reader has
 // all of n now.
 func (p *pair) take(n rtps.SequenceNumber, k pieces) bool {
+	if !p.matched {
+		p.early = max(p.early, n)
+	}
 	if !p.covers(n) {
 		return false
 	}
@@ -185,10 +188,10 @@ func (o *assembly) new(k pieces, note bool) (n rtps.FragmentNumber) {
 	return n
 }
 
-// begin is for the first HEARTBEAT: the reader may be told of numbers from first on.
-func (p *pair) begin(first rtps.SequenceNumber) {
-	p.heard = true
-	p.start, p.next = first, first
+// match notes the first ACKNACK of a reader that has heard a HEARTBEAT: it has, or
+// will never get, everything below base.
+func (p *pair) match(base rtps.SequenceNumber) {
+	p.matched, p.start, p.next = true, base, base
 }
 
 // rewind goes back to n, below next: what lies between was passed on.

@@ -17,6 +17,7 @@ type server struct {
 	prefix rtps.Prefix
 	at     netip.AddrPort
 	dead   bool
+	rude   bool // it answers clients that it is not matched with
 	last   rtps.SequenceNumber
 	kept   map[rtps.SequenceNumber]*sample
 	match  map[rtps.GUID]rtps.SequenceNumber // readers, and what they lack
@@ -105,7 +106,7 @@ func (s *server) requested(k asked) {
 	if s.dead {
 		return
 	}
-	if _, matched := s.match[k.client.reader]; !matched {
+	if _, matched := s.match[k.client.reader]; !matched && !s.rude {
 		s.queue = append(s.queue, k)
 		return
 	}

@@ -52,7 +52,8 @@ type snapshotPair struct {
 	Start  rtps.SequenceNumber `json:"start"`
 	Next   rtps.SequenceNumber `json:"next"`
 	// Matched is false if the reader was only told of the writer.
-	Matched bool `json:"matched"`
+	Matched bool                `json:"matched"`
+	Early   rtps.SequenceNumber `json:"early,omitempty"`
 }
 
 type snapshotRequest struct {
@@ -133,7 +134,7 @@ func (a *Arbiter) Snapshot(now time.Time) ([]byte, error) {
 
 func (s *stream) appendPairs(all []snapshotPair) []snapshotPair {
 	for _, p := range s.pairs {
-		all = append(all, snapshotPair{nameOf(s.writer.guid), nameOf(p.reader), p.start, p.next, p.matched})
+		all = append(all, snapshotPair{nameOf(s.writer.guid), nameOf(p.reader), p.start, p.next, p.matched, p.early})
 	}
 	return all
 }
@@ -193,7 +194,7 @@ func (a *Arbiter) restoreEndpoint(e snapshotEndpoint) {
 func (a *Arbiter) restorePair(p snapshotPair) {
 	w, r := a.graph.endpoints.get(p.Writer.guid()), a.graph.endpoints.get(p.Reader.guid())
 	if w == nil || r == nil || w.role != rtps.RoleReply || w.local() || r.role != rtps.RoleReply || !r.local() ||
-		w.service != r.service || p.Start < 1 || p.Next < p.Start {
+		w.service != r.service || p.Matched && p.Start < 1 || p.Next < p.Start {
 		return
 	}
 	s := a.streamOf(w)
@@ -201,7 +202,7 @@ func (a *Arbiter) restorePair(p snapshotPair) {
 		return
 	}
 	s.pairs = append(s.pairs, &pair{
-		reader: r.guid, heard: true, matched: p.Matched, stuck: true, start: p.Start, next: p.Next, bitmaps: &a.bitmaps,
+		reader: r.guid, matched: p.Matched, early: p.Early, stuck: true, start: p.Start, next: p.Next, bitmaps: &a.bitmaps,
 	})
 }
 

@@ -177,10 +177,9 @@ func (a *Arbiter) heartbeat(h *rtps.Heartbeat) {
 			s.pairs = append(s.pairs, p)
 			a.graph.revision++
 		}
-		if !p.heard {
-			p.begin(h.First)
+		if p.matched {
+			a.skip(s, p, h.First)
 		}
-		a.skip(s, p, h.First)
 	}
 }
 
@@ -197,7 +196,7 @@ func (a *Arbiter) gapped(g *rtps.Gap) {
 		}
 	}
 	for _, p := range s.pairs {
-		if !p.heard || !to.has(p.reader) {
+		if !p.matched || !to.has(p.reader) {
 			continue
 		}
 		if g.Start <= p.next {

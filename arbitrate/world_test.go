@@ -50,6 +50,7 @@ type setup struct {
 	early            bool // clients ask before they are matched
 	kill             bool // all servers but one die
 	restart          bool // the Arbiter is made anew from a snapshot
+	rude             bool // all servers but one answer before they are matched
 	late             bool // the last client of a process comes late
 }
 
@@ -101,7 +102,8 @@ func newWorld(s setup, arbitrated bool) *world {
 
 // run plays until nothing happens any more.
 func (w *world) run() {
-	for _, s := range w.servers {
+	for i, s := range w.servers {
+		s.rude = w.rude && i > 0
 		w.after(0, s.begin)
 	}
 	for _, p := range w.procs {
@@ -124,7 +126,7 @@ func (w *world) run() {
 	span := 2*time.Second + time.Duration(w.requests)*w.interval
 	if w.kill {
 		for _, s := range w.servers[1:] {
-			w.after(2*time.Second+w.upTo(span), func() { s.dead = true })
+			w.after(2*time.Second+w.upTo(span-2*time.Second+100*time.Millisecond), func() { s.dead = true })
 		}
 	}
 	if w.restart && w.arbiter != nil {
