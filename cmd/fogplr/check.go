@@ -77,11 +77,28 @@ func checkText(w io.Writer, r *check.Report) {
 	paragraph(w, printable(head)+": "+verdict+".")
 	if len(r.Carriers) > 0 {
 		paragraph(w, "carriers: "+printable(strings.Join(r.Carriers, ", "))+".")
+		leftOutText(w, r.LeftOut)
 	}
 	findingsText(w, r.Findings)
 	if r.Answers != nil {
 		fmt.Fprintln(w)
 		answersText(w, r)
+	}
+}
+
+// maxLeftOut bounds the interfaces that are named as no carriers.
+const maxLeftOut = 8
+
+func leftOutText(w io.Writer, others []check.Other) {
+	var words []string
+	for _, o := range others[:min(len(others), maxLeftOut)] {
+		words = append(words, fmt.Sprintf("%s (%s)", o.Interface, o.Reason))
+	}
+	if n := len(others) - maxLeftOut; n > 0 {
+		words = append(words, fmt.Sprintf("%d more", n))
+	}
+	if len(words) > 0 {
+		paragraph(w, "no carriers: "+printable(strings.Join(words, ", "))+".")
 	}
 }
 

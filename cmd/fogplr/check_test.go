@@ -3,6 +3,7 @@ package main
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,10 @@ func TestCheckText(t *testing.T) {
 			"robot stretch (/etc/fogplr/robot.toml), running: all is well.\n"},
 		{"carriers", check.Report{Role: "robot", Name: "stretch", Config: "r.toml", Running: true, Carriers: []string{"wwan0", "wlan\x1b"}},
 			"robot stretch (r.toml), running: all is well.\ncarriers: wwan0, wlan?.\n"},
+		{"left out", check.Report{Config: "r.toml", Carriers: []string{"wwan0"}, LeftOut: []check.Other{{Interface: "eth0", Reason: "it is down"}, {Interface: "wlan\x1b", Reason: "denied"}}},
+			"r.toml: all is well.\ncarriers: wwan0.\nno carriers: eth0 (it is down), wlan? (denied).\n"},
+		{"nine are left out", check.Report{Config: "r.toml", Carriers: []string{"wwan0"}, LeftOut: slices.Repeat([]check.Other{{Interface: "e", Reason: "x"}}, 9)},
+			"r.toml: all is well.\ncarriers: wwan0.\nno carriers: e (x), e (x), e (x), e (x), e (x), e (x), e (x), e (x), 1 more.\n"},
 		{"no file", check.Report{Findings: []check.Finding{{ID: "a.b", Level: check.Note, Text: "One."}, {ID: "a.c", Level: check.Note, Text: "Two."}}},
 			"no configuration: 2 notes.\n\nnote: a.b: One.\nnote: a.c: Two.\n"},
 		{"stopped", check.Report{Role: "gateway", Name: "west", Config: "g.toml", Stopped: true, Findings: []check.Finding{{ID: "daemon.stopped", Level: check.Note, Text: "It does not run."}}},

@@ -14,6 +14,7 @@ import (
 const (
 	idUnusable = "carrier.unusable"
 	idResting  = "carrier.resting" // since its monthly cap is used up
+	idLeftOut  = "carrier.left_out"
 )
 
 // judgeCarriers looks at a robot's carriers.
@@ -59,28 +60,28 @@ func (f *Facts) chosen() []Finding {
 	if len(c.Carriers) == 0 && c.Node != nil && len(c.Problems) == 0 {
 		out = append(out, Finding{ID: "carrier.none", Level: Fails,
 			Text: "No interface of this machine is taken for a carrier, so nothing can leave. Connect an uplink, or name one with [[carrier]] in " + c.File + "."})
+		out = append(out, c.leftOut()...)
 	}
-	return append(out, c.leftOut()...)
+	return out
 }
 
-// leftOut names interfaces that are no carriers, those first that might be.
+// candidates are the interfaces that are no carriers although they may be.
+func (c *Config) candidates() []Other {
+	return slices.DeleteFunc(slices.Clone(c.Others), func(o Other) bool { return !o.Candidate })
+}
+
+// leftOut says of each interface why it is no carrier, of those first that might be.
 func (c *Config) leftOut() []Finding {
-	others := slices.Clone(c.Others)
-	slices.SortStableFunc(others, func(a, b Other) int {
-		switch {
-		case a.Never == b.Never:
-			return 0
-		case b.Never:
-			return -1
-		}
-		return 1
-	})
+	others := append(c.candidates(), slices.DeleteFunc(slices.Clone(c.Others), func(o Other) bool { return o.Candidate })...)
 	var out []Finding
 	for _, o := range others[:min(len(others), maxOthers)] {
-		out = append(out, Finding{ID: "carrier.left_out", Level: Note, Text: fmt.Sprintf("%s is no carrier (%s).", o.Name, o.Why)})
+		out = append(out, Finding{ID: idLeftOut, Level: Note, Text: fmt.Sprintf("%s is no carrier (%s).", o.Interface, o.Reason)})
 	}
-	if n := len(others) - maxOthers; n > 0 {
-		out = append(out, Finding{ID: "carrier.left_out", Level: Note, Text: fmt.Sprintf("%d more interfaces are no carriers.", n)})
+	switch n := len(others) - maxOthers; {
+	case n == 1:
+		out = append(out, Finding{ID: idLeftOut, Level: Note, Text: "1 more interface is no carrier."})
+	case n > 1:
+		out = append(out, Finding{ID: idLeftOut, Level: Note, Text: fmt.Sprintf("%d more interfaces are no carriers.", n)})
 	}
 	return out
 }

@@ -62,6 +62,9 @@ type Report struct {
 	Stopped bool `json:"stopped"`
 	// Carriers are a robot's: those that the daemon has, else would have now.
 	Carriers []string `json:"carriers,omitempty"`
+	// LeftOut are the interfaces that are no carriers although the configuration lets
+	// them be.
+	LeftOut []Other `json:"left_out,omitempty"`
 	// Level is the worst of the findings'.
 	Level    Level     `json:"level"`
 	Findings []Finding `json:"findings"`
@@ -83,7 +86,7 @@ func Judge(f *Facts) Report {
 		r.Name = f.Config.Node.Name
 	}
 	if f.robot() {
-		r.Carriers = f.Config.Carriers
+		r.Carriers, r.LeftOut = f.Config.Carriers, f.Config.candidates()
 	}
 	said := map[string]bool{}
 	for _, judge := range areas {

@@ -219,7 +219,9 @@ func TestOverlay(t *testing.T) {
 		{"other MTU", "gateway", during, func(f *Facts) { plr0(f).MTU = 1400 }, "warning overlay.mtu", "1400|1280|ip link set dev plr0 mtu 1280"},
 		{"MTU before the start", "", before, func(f *Facts) { plr0(f).MTU = 1400 }, "", ""},
 		{"conflict", "", nil, func(f *Facts) { f.Network.Warnings = []string{"eth0 overlaps."} }, "warning overlay.conflict", "eth0"},
-		{"conflict, perhaps", "", nil, func(f *Facts) { f.Network.Warnings = []string{"If nobody needs tun7, remove it with `ip link del tun7`."} },
+		{"conflict, perhaps", "", nil, func(f *Facts) {
+			f.Network.Warnings = []string{"If nobody needs tun7, remove it with `ip link del tun7`."}
+		},
 			"warning overlay.conflict", "`ip link del tun7`.\n\n"},
 		{"conflict that the daemon tells", "", during, func(f *Facts) {
 			f.Network.Warnings, f.Daemon.Status.Warnings = []string{"eth0 overlaps."}, []string{"eth0 overlaps."}

@@ -63,8 +63,10 @@ type Config struct {
 
 // Other is an interface that is no carrier.
 type Other struct {
-	Name, Why string
-	Never     bool // discovery never takes it
+	Interface string `json:"interface"`
+	Reason    string `json:"reason"` // a few words
+	// Candidate says that the configuration lets it be one.
+	Candidate bool `json:"-"`
 }
 
 // Pending is a key whose value the daemon that runs does not have yet.

@@ -261,9 +261,9 @@ func TestGatherCarriers(t *testing.T) {
 		}, nil
 	}
 	for carriers, want := range map[string]Config{
-		"": {Carriers: []string{"wlan0"}, Others: []Other{{"eth1", "it is down or not connected", false}, {"wg0", "a WireGuard tunnel", true}}},
+		"": {Carriers: []string{"wlan0"}, Others: []Other{{"eth1", "it is down or not connected", true}, {"wg0", "a WireGuard tunnel", false}}},
 		"[[carrier]]\ninterface = 'wwan0'\n[[carrier]]\nkind = 'usb'\n": {Carriers: []string{"wwan0"},
-			Others: []Other{{"wlan0", "no [[carrier]] matches it", false}, {"eth1", "no [[carrier]] matches it", false}, {"wg0", "no [[carrier]] matches it", true}}, Missing: []string{"usb"}},
+			Others: []Other{{"wlan0", "no [[carrier]] matches it", false}, {"eth1", "no [[carrier]] matches it", false}, {"wg0", "no [[carrier]] matches it", false}}, Missing: []string{"usb"}},
 	} {
 		plain := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(string(text), "[[carrier]]\n", ""), "interface = \"wwan0\"\n", ""), "interface = \"wlan0\"\n", "")
 		put(t, dir, map[string]string{"robot.toml": plain + carriers})

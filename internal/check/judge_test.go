@@ -41,15 +41,12 @@ func TestCarriers(t *testing.T) {
 		}, "warning carrier.unusable", ""},
 		{"no carriers", "robot", before, func(f *Facts) { f.Config.Carriers, f.Network.Carriers = nil, nil }, "fails carrier.none", "[[carrier]]"},
 		{"no carriers, for a reason", "robot", before, func(f *Facts) {
-			f.Config.Carriers, f.Network.Carriers, f.Config.Others = nil, nil, []Other{{"wg0", "a tunnel", true}}
-		}, "fails carrier.none, note carrier.left_out", "wg0 is no carrier (a tunnel)."},
+			f.Config.Carriers, f.Network.Carriers = nil, nil
+			f.Config.Others = []Other{{"wg0", "a tunnel", false}, {"wlan1", "deny of [discovery] has \"kind:wifi\"", true}}
+		}, "fails carrier.none, note carrier.left_out, note carrier.left_out", "wlan1 is no carrier (deny of [discovery] has \"kind:wifi\").\n\nwg0 is no carrier (a tunnel)."},
 		{"some are left out", "robot", nil, func(f *Facts) {
-			f.Config.Others = []Other{{"wg0", "a tunnel", true}, {"wlan1", "deny of [discovery] has \"kind:wifi\"", false}}
-		}, "note carrier.left_out, note carrier.left_out", "wlan1 is no carrier (deny of [discovery] has \"kind:wifi\").\n\nwg0 is no"},
-		{"many are left out", "robot", nil, func(f *Facts) {
-			f.Config.Others = slices.Repeat([]Other{{"veth1", "a cable", true}, {"veth2", "a cable", true}, {"veth3", "a cable", true}}, 100)
-		},
-			"note carrier.left_out, note carrier.left_out, note carrier.left_out, note carrier.left_out", "292 more interfaces are no carriers."},
+			f.Config.Others = []Other{{"wg0", "a tunnel", false}, {"eth1", "it is down or not connected", true}}
+		}, "", ""},
 		{"one that is not there", "robot", before, func(f *Facts) { f.Config.Missing = []string{"No interface is left for usb."} }, "warning carrier.missing", "usb"},
 		{"how they were chosen", "robot", before, func(f *Facts) { f.Config.Notes = []string{"Both match."} }, "note carrier.choice", "Both"},
 		{"warned of", "robot", nil, func(f *Facts) { carrier(f, 0).Warning = "A rule comes first." }, "warning carrier.routes", "A rule"},
@@ -92,6 +89,29 @@ func TestCarriers(t *testing.T) {
 			f.Network.Links = append(f.Network.Links, routing.LinkFacts{Name: "plr1", Kind: "tun", Ours: true, Default: true})
 		}, "", ""},
 	})
+}
+
+// Interfaces that are no carriers are no trouble as long as others are: those that
+// may be carriers are listed.
+func TestLeftOut(t *testing.T) {
+	f := sound("robot", false)
+	for i := range 9 {
+		f.Config.Others = append(f.Config.Others, Other{fmt.Sprint("veth", i), "a cable", false})
+	}
+	eth1 := Other{"eth1", "it is down or not connected", true}
+	f.Config.Others = append(f.Config.Others, eth1)
+	if r := Judge(f); r.Level != OK || !slices.Equal(r.LeftOut, []Other{eth1}) {
+		t.Errorf("%+v", r)
+	}
+	f.Config.Carriers, f.Network.Carriers = nil, nil
+	others := f.Config.Others
+	for n, last := range map[int]string{10: "2 more interfaces are no carriers.", 9: "1 more interface is no carrier.", 8: "veth7 is no carrier (a cable)."} {
+		f.Config.Others = others[:n]
+		found := slices.DeleteFunc(Judge(f).Findings, func(f Finding) bool { return f.ID != idLeftOut })
+		if got := found[len(found)-1].Text; got != last {
+			t.Errorf("of %d: %q, want %q", n, got, last)
+		}
+	}
 }
 
 // A carrier that rests because of its monthly cap is told, by the daemon while it

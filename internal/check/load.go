@@ -117,7 +117,9 @@ func gatewaysOf(r *config.Robot) []Gateway {
 func (h Host) choose(f *Facts, robot *config.Robot) {
 	s := f.Daemon.Status
 	asked := s != nil && len(s.Carriers) > 0
+	taken := 0
 	if asked {
+		taken = len(s.Carriers)
 		for _, c := range s.Carriers {
 			f.Config.name(c.Interface)
 		}
@@ -136,6 +138,7 @@ func (h Host) choose(f *Facts, robot *config.Robot) {
 		}
 		choice := carriers.New(book).Choose(robot, found)
 		h.caps(f, robot, choice.Carriers, hidden != nil)
+		taken = len(choice.Carriers)
 		for _, c := range choice.Carriers {
 			f.Config.name(c.Interface)
 		}
@@ -143,7 +146,8 @@ func (h Host) choose(f *Facts, robot *config.Robot) {
 	}
 	for _, i := range found {
 		if i.Kind != "loopback" && i.Name != f.Config.Node.Interface && !slices.Contains(f.Config.Carriers, i.Name) {
-			f.Config.Others = append(f.Config.Others, Other{i.Name, carriers.Reason(robot, i), i.Excluded != ""})
+			why, candidate := carriers.Reason(robot, i, taken)
+			f.Config.Others = append(f.Config.Others, Other{i.Name, why, candidate})
 		}
 	}
 }
