@@ -10,10 +10,10 @@ type Loss struct {
 	started     bool
 	epoch, old  uint32 // of the sender, and the one before
 	lowest, top uint32 // numbers seen in this epoch
-	// oldSeen says that in the bucket at hand the old epoch came and the current one
-	// did not; oldAlone is in how many buckets in a row that was so, silent ones left out.
-	oldSeen  bool
-	oldAlone int
+	// curSeen and oldSeen say which of them came in the bucket at hand; oldAlone is in
+	// how many buckets in a row only the old one did, silent ones left out.
+	curSeen, oldSeen bool
+	oldAlone         int
 
 	received, expected uint32 // since the beginning, wrapping
 	anew               bool   // the next frame begins the window of Share
@@ -60,7 +60,7 @@ func (l *Loss) seen(epoch, seq uint32) (fresh bool) {
 		l.start(epoch, seq)
 		return true
 	}
-	l.oldSeen, l.oldAlone = false, 0
+	l.curSeen, l.oldAlone = true, 0
 	ahead := int32(seq - l.top)
 	switch {
 	case ahead > 0:
@@ -79,7 +79,7 @@ func (l *Loss) seen(epoch, seq uint32) (fresh bool) {
 
 func (l *Loss) start(epoch, seq uint32) {
 	l.epoch, l.lowest, l.top = epoch, seq, seq
-	l.oldSeen, l.oldAlone = false, 0
+	l.curSeen, l.oldSeen, l.oldAlone = true, false, 0
 	l.expected++
 	l.received++
 }
@@ -99,10 +99,10 @@ func (l *Loss) Roll(now time.Time) {
 		l.mark = lossCount{l.received, l.expected}
 		l.pos = (l.pos + 1) % lossBuckets
 		l.began = l.began.Add(lossBucket)
-		if l.oldSeen {
-			l.oldSeen = false
+		if l.oldSeen && !l.curSeen {
 			l.oldAlone++
 		}
+		l.curSeen, l.oldSeen = false, false
 	}
 	if now.Sub(l.began) >= lossBucket { // slept
 		l.began = now
@@ -123,6 +123,9 @@ func (l *Loss) Share() float64 {
 	}
 	return max(0, float64(expected-received)/float64(expected))
 }
+
+// Epoch returns the sender's current epoch on this path, 0 before the first frame.
+func (l *Loss) Epoch() uint32 { return l.epoch }
 
 // Totals returns the frames received and those expected since the beginning;
 // both wrap.

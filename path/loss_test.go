@@ -105,8 +105,8 @@ func TestLossEpochReturns(t *testing.T) {
 		every  time.Duration // between two frames of the epoch that goes on
 		frames int           // of it until it counts
 	}{
-		"busy": {100 * time.Millisecond, 20},
-		"idle": {5 * time.Second, 2},
+		"busy": {100 * time.Millisecond, 30},
+		"idle": {5 * time.Second, 3},
 	} {
 		var l Loss
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -169,6 +169,36 @@ func TestLossLateFrames(t *testing.T) {
 	}
 	if r, e := l.Totals(); r != 11 || e != 11 {
 		t.Errorf("received %d of %d", r, e)
+	}
+}
+
+// A bucket in which the new run came is none of the old run's, whichever came last.
+func TestLossOldRunAlone(t *testing.T) {
+	for _, c := range []struct {
+		buckets [][]uint32 // epochs
+		want    uint32     // the current one in the end
+	}{
+		{[][]uint32{{1}, {2, 1}, {1}, {1}}, 2},
+		{[][]uint32{{1}, {1, 2}, {1}, {1}}, 2},
+		{[][]uint32{{1}, {2, 1}, {1}, {1}, {1}}, 1},
+		{[][]uint32{{1}, {2}, {1}, {1, 2}, {1}, {1}}, 2},
+		{[][]uint32{{1}, {2}, {1}, {2, 1}, {1}, {1}}, 2},
+		{[][]uint32{{1}, {2}, {1}, {}, {1}, {1}}, 1},
+	} {
+		var l Loss
+		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+		seq := uint32(0)
+		for _, epochs := range c.buckets {
+			l.Roll(now)
+			for _, e := range epochs {
+				seq++
+				l.Seen(e, seq)
+			}
+			now = now.Add(lossBucket)
+		}
+		if l.Epoch() != c.want {
+			t.Errorf("%v: %d is the current one, want %d", c.buckets, l.Epoch(), c.want)
+		}
 	}
 }
 
