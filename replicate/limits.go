@@ -52,10 +52,6 @@ const (
 
 	// partsMemory is for how long a packet keeps older ones out of its place.
 	partsMemory = 10 * time.Second
-
-	// partsSilence is how long an epoch must bring no parts until the one before it
-	// may again: frames on one path are late by less.
-	partsSilence = 3 * time.Second
 )
 
 // Limits of latent error detection.

@@ -65,7 +65,7 @@ func piece(total, index, count int) (off, n int, ok bool) {
 type PartCounters struct {
 	Whole      uint64 `json:"whole"`      // packets put together
 	Incomplete uint64 `json:"incomplete"` // packets given up for want of a part
-	Discarded  uint64 `json:"discarded"`  // parts that came twice, too late or after an older run's
+	Discarded  uint64 `json:"discarded"`  // parts that came twice, too late or from another run than the one followed
 	Odd        uint64 `json:"odd"`        // parts that are malformed or do not fit the others
 }
 
@@ -74,15 +74,13 @@ type PartCounters struct {
 // place: nothing ever waits for a part. So the order of arrival does not matter
 // as long as a packet's parts arrive before those of the packet partRing numbers
 // on. A packet comes out once at most, unless its parts come twice and more than
-// ten seconds apart, or a run of the sender comes back, which the Eliminator would
-// notice. The caller serialises all calls; now must not go backwards.
+// ten seconds apart, or a run of the sender is followed again, which the Eliminator
+// would notice. The caller serialises all calls; now must not go backwards.
 type Reassembler struct {
-	largest    int
-	started    bool
-	epoch, old uint32    // of the sender, and the one before
-	heard      time.Time // when a part of epoch last came
-	ring       [partRing]assembly
-	counters   PartCounters
+	largest  int
+	epoch    uint32 // of the sender
+	ring     [partRing]assembly
+	counters PartCounters
 }
 
 // assembly is a packet in the making, or one that was made.
@@ -99,6 +97,18 @@ type assembly struct {
 // NewReassembler returns a Reassembler for inner packets of up to largest bytes.
 // It takes up hardly anything until parts come, and then partRing such packets.
 func NewReassembler(largest int) *Reassembler { return &Reassembler{largest: largest} }
+
+// Follow says which epoch of the sender the path's parts must be from until the next
+// call, 0 at first. What was being made of another one's is given up.
+func (r *Reassembler) Follow(epoch uint32) {
+	if epoch == r.epoch {
+		return
+	}
+	r.epoch = epoch
+	for i := range r.ring {
+		r.leave(&r.ring[i])
+	}
+}
 
 // Add takes the payload of a frame of type Part, with the epoch and the sequence
 // number of its tag. It returns the packet when that part was the last one missing,
@@ -117,7 +127,10 @@ func (r *Reassembler) Add(epoch uint32, seq Seq, payload []byte, now time.Time) 
 		r.counters.Odd++
 		return nil
 	}
-	a := r.claim(epoch, seq, now)
+	var a *assembly
+	if epoch == r.epoch {
+		a = r.claim(seq, now)
+	}
 	if a == nil || a.used && now.Sub(a.began) > partsAge {
 		r.counters.Discarded++
 		return nil
@@ -150,21 +163,8 @@ func (r *Reassembler) Add(epoch uint32, seq Seq, payload []byte, now time.Time) 
 func (r *Reassembler) Counters() PartCounters { return r.counters }
 
 // claim returns the place for the packet of that number, its own or one that is
-// not used; nil if a newer packet or a newer run of the sender has taken it.
-func (r *Reassembler) claim(epoch uint32, seq Seq, now time.Time) *assembly {
-	switch {
-	case !r.started:
-		r.started, r.epoch, r.old = true, epoch, epoch
-	case epoch == r.epoch:
-	case epoch == r.old && now.Sub(r.heard) <= partsSilence: // late, from before a restart
-		return nil
-	default:
-		r.old, r.epoch = r.epoch, epoch
-		for i := range r.ring {
-			r.leave(&r.ring[i])
-		}
-	}
-	r.heard = now
+// not used; nil if a newer packet has taken it.
+func (r *Reassembler) claim(seq Seq, now time.Time) *assembly {
 	a := &r.ring[seq%partRing]
 	if a.used && a.seq != seq {
 		if int32(seq-a.seq) < 0 && now.Sub(a.began) <= partsMemory {

@@ -11,6 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
+// following returns a Reassembler for a run of the sender.
+func following(epoch uint32) *Reassembler {
+	r := NewReassembler(1280)
+	r.Follow(epoch)
+	return r
+}
+
 // numbered returns a packet of n bytes that tells of itself.
 func numbered(seed, n int) []byte {
 	p := make([]byte, n)
@@ -79,7 +86,7 @@ var partGolden = []struct {
 
 func TestPartGolden(t *testing.T) {
 	for _, g := range partGolden {
-		r := NewReassembler(1280)
+		r := following(epA)
 		for i, p := range cut(unhex(t, g.packet), g.count) {
 			if got := hex.EncodeToString(p); got != g.parts[i] {
 				t.Errorf("part %d of %d: %s, want %s", i, g.count, got, g.parts[i])
@@ -121,11 +128,11 @@ func TestOddParts(t *testing.T) {
 		"length of nothing":   {0x02, 0, 0, 1},
 		"last piece too big":  append(bytes.Clone(good[2]), 1),
 	} {
-		r := NewReassembler(1280)
+		r := following(epA)
 		if r.Add(epA, 1, odd, t0); r.Counters().Odd != 1 && !strings.HasPrefix(name, "other") {
 			t.Errorf("%s: taken for a part", name)
 		}
-		r = NewReassembler(1280)
+		r = following(epA)
 		r.Add(epA, 1, good[1], t0)
 		if got := r.Add(epA, 1, odd, t0); got != nil {
 			t.Errorf("%s: yields %x", name, got)
@@ -142,7 +149,7 @@ func TestOddParts(t *testing.T) {
 
 // What becomes of packets whose parts stay away.
 func TestPartsGiveWay(t *testing.T) {
-	r := NewReassembler(1280)
+	r := following(epA)
 	for seq := range Seq(3 * partRing) { // every first part, no second one
 		r.Add(epA, seq, cut(numbered(int(seq), 900), 2)[0], t0)
 	}
@@ -175,12 +182,13 @@ func TestPartsGiveWay(t *testing.T) {
 	}
 }
 
-// A restart of the sender begins anew, and late parts of the run before it are
-// nothing.
+// A restart of the sender begins anew, and parts of another run are nothing, however
+// late, until that one is followed again.
 func TestPartsOfTwoRuns(t *testing.T) {
-	r := NewReassembler(1280)
+	r := following(epA)
 	a, b := cut(numbered(1, 900), 2), cut(numbered(2, 900), 2)
 	r.Add(epA, 1, a[0], t0)
+	r.Follow(epB)
 	if r.Add(epB, 1, b[1], t0) != nil || r.Add(epA, 1, a[1], t0) != nil {
 		t.Error("parts of two runs make a packet")
 	}
@@ -190,22 +198,14 @@ func TestPartsOfTwoRuns(t *testing.T) {
 	if c := r.Counters(); c != (PartCounters{Whole: 1, Incomplete: 1, Discarded: 1}) {
 		t.Errorf("%+v", c)
 	}
-}
-
-// A run that goes on alone after another one came, as when two machines had one key
-// for a while, is heard again within seconds.
-func TestPartsOfARunThatGoesOn(t *testing.T) {
-	r, now := NewReassembler(1280), t0
-	r.Add(epA, 1, cut(numbered(1, 900), 2)[0], now)
-	r.Add(epB, 1, cut(numbered(1, 900), 2)[0], now)
-	for seq := Seq(2); now.Sub(t0) < 20*time.Second; seq++ {
-		now = now.Add(100 * time.Millisecond)
-		parts := cut(numbered(int(seq), 900), 2)
-		first := r.Add(epA, seq, parts[0], now)
-		whole := r.Add(epA, seq, parts[1], now)
-		if first != nil || (whole != nil) != (now.Sub(t0) > partsSilence) {
-			t.Fatalf("%v after the other run's last part: %d bytes", now.Sub(t0), len(whole))
-		}
+	later := t0.Add(time.Minute) // the run has sent no parts meanwhile
+	r.Add(epB, 2, b[0], later)
+	if r.Add(epA, 2, a[0], later) != nil || !bytes.Equal(r.Add(epB, 2, b[1], later), numbered(2, 900)) {
+		t.Error("a late part of a dead run spoilt a packet")
+	}
+	r.Follow(epA)
+	if r.Add(epA, 2, a[0], later) != nil || !bytes.Equal(r.Add(epA, 2, a[1], later), numbered(1, 900)) {
+		t.Error("a run that is followed again is not heard")
 	}
 }
 
@@ -234,7 +234,7 @@ func TestPartsInAnyOrder(t *testing.T) {
 		}
 		seed := rapid.Uint64().Draw(t, "seed")
 		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(frames), func(i, j int) { frames[i], frames[j] = frames[j], frames[i] })
-		r := NewReassembler(1280)
+		r := following(epA)
 		for _, f := range frames {
 			left := missing[f.packet]
 			want := len(left) == 1 && left[string(f.part)]
@@ -250,8 +250,7 @@ func TestPartsInAnyOrder(t *testing.T) {
 // naiveReassembler is the twin: it keeps every part and looks at all of them.
 type naiveReassembler struct {
 	parts []naivePart
-	runs  []uint32
-	heard time.Time // the last of them
+	runs  []uint32 // the last one is followed
 }
 
 type naivePart struct {
@@ -283,13 +282,9 @@ func (n *naiveReassembler) add(largest int, epoch uint32, seq Seq, payload []byt
 	if len(pieces) != p.count || p.index >= p.count || len(pieces[p.index]) != len(p.piece) {
 		return nil
 	}
-	if len(n.runs) == 0 || n.runs[len(n.runs)-1] != epoch {
-		if len(n.runs) > 1 && n.runs[len(n.runs)-2] == epoch && now.Sub(n.heard) <= partsSilence {
-			return nil
-		}
-		n.runs = append(n.runs, epoch)
+	if n.runs[len(n.runs)-1] != epoch {
+		return nil
 	}
-	n.heard = now
 	p.run = len(n.runs)
 
 	// The place's history: who took it from whom.
@@ -336,13 +331,22 @@ func (n *naiveReassembler) add(largest int, epoch uint32, seq Seq, payload []byt
 
 func partsAgree(t *rapid.T) {
 	const largest = 64
-	r, n := NewReassembler(largest), &naiveReassembler{}
+	r, n := NewReassembler(largest), &naiveReassembler{runs: []uint32{0}}
 	now := t0
 	first := Seq(rapid.SampledFrom([]uint32{0, 1 << 31, 1<<32 - 40}).Draw(t, "first"))
 	for range rapid.IntRange(1, 80).Draw(t, "frames") {
 		now = now.Add(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, 600 * time.Millisecond, 11 * time.Second}).Draw(t, "later"))
 		seq := first + Seq(rapid.SampledFrom([]uint32{0, 0, 0, partRing, partRing, 1, 2 * partRing, 1 << 30}).Draw(t, "seq"))
-		epoch := rapid.SampledFrom([]uint32{epA, epA, epA, epA, epA, epA, epA, epA, epA, epA, epA, epB, epC}).Draw(t, "epoch")
+		if rapid.IntRange(0, 19).Draw(t, "another run") == 0 {
+			run := rapid.SampledFrom([]uint32{epA, epB}).Draw(t, "run")
+			if r.Follow(run); run != n.runs[len(n.runs)-1] {
+				n.runs = append(n.runs, run)
+			}
+		}
+		epoch := n.runs[len(n.runs)-1]
+		if rapid.IntRange(0, 9).Draw(t, "late") == 0 {
+			epoch = epC
+		}
 		var p []byte
 		if rapid.IntRange(0, 9).Draw(t, "forged") == 0 {
 			p = rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "bytes")
@@ -370,7 +374,7 @@ func FuzzAddPart(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, seq uint32, same bool) {
-		r := NewReassembler(1280)
+		r := following(epA)
 		before := bytes.Clone(payload)
 		for i := range 4 {
 			got := r.Add(epA, Seq(seq), payload, t0)
@@ -399,7 +403,7 @@ func FuzzAddPart(f *testing.F) {
 }
 
 func TestPartsDoNotAllocate(t *testing.T) {
-	r := NewReassembler(1280)
+	r := following(epA)
 	packet := numbered(1, 1280)
 	b := make([]byte, 1308)
 	seq := Seq(0)
@@ -427,7 +431,7 @@ func TestPartsDoNotAllocate(t *testing.T) {
 
 // BenchmarkParts is one packet cut in three and put together.
 func BenchmarkParts(b *testing.B) {
-	r := NewReassembler(1280)
+	r := following(epA)
 	packet, buf := numbered(1, 1280), make([]byte, 1308)
 	for n := range b.N {
 		for i := range 3 {

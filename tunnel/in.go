@@ -151,6 +151,7 @@ func (in *inward) copied(l *link, t *replicate.Tag, p []byte, offset int, now ti
 		if l.parts == nil {
 			l.parts = replicate.NewReassembler(max(in.mtu, leastReassembled))
 		}
+		l.parts.Follow(l.loss.Epoch())
 		if p = l.parts.Add(t.Epoch, t.Seq, p, now); p == nil {
 			return
 		}

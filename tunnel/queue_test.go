@@ -227,6 +227,7 @@ func TestQueuesAgainstAList(t *testing.T) {
 						t.Fatal(err)
 					}
 					if tag.Type == replicate.Part {
+						whole[tag.Dst].Follow(tag.Epoch)
 						payload = whole[tag.Dst].Add(tag.Epoch, tag.Seq, payload, time.Now())
 					}
 					if payload != nil {
