@@ -84,6 +84,12 @@ const (
 	twinReturns = 3
 	twinSpacing = 200 * time.Millisecond
 	twinMemory  = time.Minute
+	// twinLate is by how much the first frames of two runs of one machine may differ in
+	// age; of two machines' clocks that differ by less the alarm comes later by as much.
+	twinLate = time.Minute
+	// twinWraps is a silence after which stamps, which wrap after 71 minutes, cannot be
+	// told to be older or newer.
+	twinWraps = 30 * time.Minute
 	// twinRuns are remembered for each node: so many machines with one key, or runs in
 	// quick succession.
 	twinRuns = 4

@@ -22,6 +22,7 @@ import (
 //	            stale: yes   stale: yes        stale: no
 type standstill struct {
 	start time.Time
+	awake time.Duration // CLOCK_MONOTONIC at start
 	// asleep returns how far CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC.
 	asleep func() time.Duration
 	limit  atomic.Int64 // a longer gap is a standstill, nanoseconds
@@ -50,7 +51,7 @@ const unbeaten = 1 << 62
 
 // newStandstill returns one whose heart does not beat yet.
 func newStandstill(deadline time.Duration, now time.Time, asleep func() time.Duration) *standstill {
-	s := &standstill{start: now, asleep: asleep}
+	s := &standstill{start: now, awake: awake(), asleep: asleep}
 	s.setDeadline(deadline)
 	s.beat.Store(unbeaten)
 	s.slept.Store(int64(asleep()))
@@ -109,16 +110,23 @@ func (s *standstill) tickAt(at, wall int64) (w woken) {
 }
 
 // stamp is the clock of Tag.SentAt: microseconds of CLOCK_BOOTTIME, which nobody
-// sets and which runs during a suspend, though that shows only from the next beat on.
+// sets, which all runs on one machine share, and which runs during a suspend, though
+// that shows only from the next beat on.
 func (s *standstill) stamp(now time.Time) uint32 {
-	return uint32((now.Sub(s.start) + time.Duration(s.slept.Load())).Microseconds())
+	return uint32((s.awake + now.Sub(s.start) + time.Duration(s.slept.Load())).Microseconds())
 }
 
-// asleep returns for how long the machine was suspended since it booted.
+// awake returns for how long the machine ran since it booted, and asleep for how long
+// it was suspended.
+func awake() time.Duration { return clock(unix.CLOCK_MONOTONIC) }
+
 func asleep() time.Duration {
-	var boot, mono unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
-		return 0
-	}
-	return time.Duration(boot.Nano() - mono.Nano())
+	mono := awake()
+	return clock(unix.CLOCK_BOOTTIME) - mono
+}
+
+func clock(id int32) time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(id, &t) // cannot fail for those that Linux has
+	return time.Duration(t.Nano())
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -170,6 +171,20 @@ func TestAsleep(t *testing.T) {
 	before := asleep()
 	if d := asleep() - before; before < 0 || d < -time.Millisecond || d > time.Millisecond {
 		t.Errorf("asleep for %v, and %v more a moment later", before, d)
+	}
+}
+
+// Two runs on one machine stamp with one clock, the machine's.
+func TestStampsOfTwoRuns(t *testing.T) {
+	const off = time.Second / 4 // a busy machine
+	now := time.Now()
+	first := newStandstill(time.Second, now.Add(-time.Millisecond), asleep).stamp(now)
+	second := newStandstill(time.Second, now, asleep).stamp(now)
+	boot := uint32(clock(unix.CLOCK_BOOTTIME).Microseconds())
+	for _, d := range []int32{int32(second - first), int32(boot - second)} {
+		if d := time.Duration(d) * time.Microsecond; d < -off || d > off {
+			t.Errorf("stamps %d and %d at %d", first, second, boot)
+		}
 	}
 }
 

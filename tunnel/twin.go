@@ -9,7 +9,7 @@ import (
 // cloned: their epochs take turns, and both have sent for longer than twinOverlap
 // since they met. After a restart the late frames of the run before may come between
 // those of the new one for as long as they like, but their time stamps end where the
-// new run begins. The zero value is ready.
+// new run begins: both have the clock of one machine. The zero value is ready.
 type twinWatch struct {
 	runs    [twinRuns]twinRun // the first known, that was heard last in front
 	known   int
@@ -18,21 +18,20 @@ type twinWatch struct {
 	told    bool      // and in the log
 }
 
-// twinRun is an epoch of the node. Stamps are those of Tag.SentAt, in microseconds of
-// the sender's clock, which wrap.
+// twinRun is an epoch of the node. Stamps are those of Tag.SentAt, in microseconds
+// since the sender's machine was booted, which wrap.
 type twinRun struct {
 	epoch uint32
-	sent  uint32 // the newest stamp
-	met   uint32 // the newest when another run was last heard for the first time
+	sent  uint32    // the newest stamp
+	heard time.Time // when a frame last came
+	met   uint32    // when another run was last heard for the first time, by both stamps
+	lasts bool      // it went on after that
 }
-
-// lasts reports whether the run went on after it met another.
-func (r *twinRun) lasts() bool { return r.sent-r.met >= uint32(twinOverlap.Microseconds()) }
 
 // see takes epoch and time stamp of an authenticated frame.
 func (w *twinWatch) see(epoch, sent uint32, now time.Time) {
 	if w.known > 0 && w.runs[0].epoch == epoch {
-		w.runs[0].note(sent)
+		w.runs[0].note(sent, now)
 		return
 	}
 	for i := 1; i < w.known; i++ {
@@ -40,8 +39,8 @@ func (w *twinWatch) see(epoch, sent uint32, now time.Time) {
 		if r.epoch != epoch {
 			continue
 		}
-		r.note(sent)
-		if r.lasts() && w.runs[0].lasts() && now.Sub(w.last) >= twinSpacing {
+		r.note(sent, now)
+		if r.lasts && w.runs[0].lasts && now.Sub(w.last) >= twinSpacing {
 			if now.Sub(w.last) > twinMemory {
 				w.returns = 0
 			}
@@ -52,18 +51,38 @@ func (w *twinWatch) see(epoch, sent uint32, now time.Time) {
 		w.runs[0] = r
 		return
 	}
-	for i := range w.runs {
-		w.runs[i].met = w.runs[i].sent
+	fresh := twinRun{epoch: epoch, sent: sent, heard: now, met: sent}
+	for i := range w.known {
+		w.runs[i].meet(&fresh)
 	}
 	copy(w.runs[1:], w.runs[:])
-	w.runs[0] = twinRun{epoch, sent, sent}
+	w.runs[0] = fresh
 	w.known = min(w.known+1, twinRuns)
 }
 
-func (r *twinRun) note(sent uint32) {
-	if int32(sent-r.sent) > 0 {
+// meet notes that two runs met at the newer of their stamps, if those may be of one
+// clock: whichever is heard first, the frames of an ended one are older than that.
+func (r *twinRun) meet(fresh *twinRun) {
+	r.met, r.lasts = r.sent, false
+	limit := int32(twinLate.Microseconds())
+	switch later := int32(fresh.sent - r.sent); {
+	case later > 0 && later < limit:
+		r.met = fresh.sent
+	case later < 0 && later > -limit && int32(r.sent-fresh.met) > 0:
+		fresh.met = r.sent
+	}
+}
+
+// note takes the stamp of a frame. After a long silence it may seem older than the last.
+func (r *twinRun) note(sent uint32, now time.Time) {
+	switch {
+	case now.Sub(r.heard) > twinWraps:
+		r.sent, r.met = sent, sent
+	case int32(sent-r.sent) > 0:
 		r.sent = sent
 	}
+	r.heard = now
+	r.lasts = r.lasts || int32(r.sent-r.met) >= int32(twinOverlap.Microseconds())
 }
 
 // twins reports whether two machines seem to be at work.

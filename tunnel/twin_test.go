@@ -30,9 +30,26 @@ func TestTwinWatch(t *testing.T) {
 		frames func(ms int) []twinFrame
 		within time.Duration // until it is noticed, 0 for never
 	}{
-		"one machine":      {func(ms int) []twinFrame { return talks(1, ms, 0) }, 0},
-		"late by 1 s":      {func(ms int) []twinFrame { return late(ms, 1000) }, 0},
-		"late by 9 s":      {func(ms int) []twinFrame { return late(ms, 9000) }, 0},
+		"one machine": {func(ms int) []twinFrame { return talks(1, ms, 0) }, 0},
+		"late by 1 s": {func(ms int) []twinFrame { return late(ms, 1000) }, 0},
+		"late by 9 s": {func(ms int) []twinFrame { return late(ms, 9000) }, 0},
+		"late by 9 s, one path": {func(ms int) []twinFrame {
+			f := talks(1, ms, 9000)
+			if ms >= 10000 {
+				f = talks(2, ms, 0)
+			}
+			if ms >= 10000 && ms < 19000 {
+				f = append(f, talks(1, ms, 9000)...)
+			}
+			return f
+		}, 0},
+		"late by 9 s, heard second": {func(ms int) []twinFrame {
+			f := talks(2, 10000+ms, 0)
+			if ms > 0 && ms < 9000 {
+				f = append(f, talks(1, 10000+ms, 9000)...)
+			}
+			return f
+		}, 0},
 		"restart by 20 s":  {func(ms int) []twinFrame { return talks(uint32(ms/20000), ms, 0) }, 0},
 		"restart by 300ms": {func(ms int) []twinFrame { return talks(uint32(ms/300), ms, 0) }, 0},
 		"restart by 2 s, two paths": {func(ms int) []twinFrame {
@@ -85,6 +102,32 @@ func TestTwinWatch(t *testing.T) {
 		}
 		if w.twins(now.Add(2 * twinMemory)) {
 			t.Errorf("%s: never forgotten", name)
+		}
+	}
+}
+
+// Stamps wrap after 71 minutes, so after a silence of most of that the newer of two
+// seems the older one; and two that met long ago are still two.
+func TestTwinsAfterAWhile(t *testing.T) {
+	for name, silent := range map[string]time.Duration{"silent": 50 * time.Minute, "met": 0} {
+		var w twinWatch
+		start := time.Unix(1000, 0)
+		at := func(epoch uint32, since time.Duration) {
+			w.see(epoch, uint32(since.Microseconds()), start.Add(since))
+		}
+		at(1, 0)
+		since, told := silent, time.Duration(0)
+		for ; since < silent+80*time.Minute; since += 100 * time.Millisecond {
+			at(1, since)
+			at(2, since+20*time.Millisecond)
+			if twins := w.twins(start.Add(since)); twins && told == 0 {
+				told = since - silent
+			} else if !twins && told != 0 {
+				t.Fatalf("%s: forgotten after %v", name, since)
+			}
+		}
+		if told == 0 || told > 9*time.Second {
+			t.Errorf("%s: noticed after %v", name, told)
 		}
 	}
 }
