@@ -124,7 +124,7 @@ func usual(seed uint64, vendor rtps.Vendor, servers int) setup {
 func TestModelRetransmissions(t *testing.T) {
 	for _, vendor := range []rtps.Vendor{rtps.VendorCyclone, rtps.VendorFast} {
 		for _, servers := range []int{2, 3} {
-			for size, worlds := range map[int]uint64{200: 20, 6000: 2} {
+			for size, worlds := range map[int]uint64{200: 12, 6000: 1} {
 				t.Run(fmt.Sprint(vendor, servers, size), func(t *testing.T) {
 					with, without := 0, 0
 					for seed := range worlds {

@@ -143,7 +143,7 @@ func (p *pair) assemble(n rtps.SequenceNumber, total rtps.FragmentNumber) *assem
 			return nil
 		}
 		p.bitmaps.room -= (words - cap(o.bits)) * 8
-		o.bits = make([]uint64, words, words) // and no more
+		o.bits = make([]uint64, words)
 	}
 	p.open = p.open[:len(p.open)+1]
 	*o = assembly{n: n, total: total, bits: o.bits[:int(total+63)/64]}
