@@ -32,36 +32,7 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 	if err := checkCarriers(cfg.Carriers); err != nil {
 		return err
 	}
-	var carriers, arriving []*carrier
-	var errs []error
-	for _, c := range cfg.Carriers {
-		i := slices.IndexFunc(r.carriers, func(o *carrier) bool {
-			return o.Slot == c.Slot && o.ID == c.ID && o.Key == c.Key && o.Port == c.Port
-		})
-		if i >= 0 {
-			carriers = append(carriers, r.carriers[i])
-			r.describe(r.carriers[i], c)
-			continue
-		}
-		fresh, err := r.startCarrier(c, cfg.Deadline)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		carriers, arriving = append(carriers, fresh), append(arriving, fresh)
-	}
-	gone := slices.DeleteFunc(slices.Clone(r.carriers), func(c *carrier) bool { return slices.Contains(carriers, c) })
-	r.mu.Lock()
-	r.carriers = carriers
-	r.mu.Unlock()
-	replaced := func(c *carrier) bool {
-		return slices.ContainsFunc(carriers, func(n *carrier) bool { return n.Slot == c.Slot })
-	}
-	for _, c := range gone { // one reader at a time numbers the frames of a path
-		if replaced(c) {
-			c.wg.close()
-		}
-	}
+	carriers, arriving, gone, failed := r.exchange(cfg)
 	r.forget(peers, arriving)
 	leaving := r.link(carriers, peers, cfg.Gateways)
 	r.still.setDeadline(cfg.Deadline)
@@ -72,9 +43,7 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 	}
 	r.admit(peers, queues)
 	for _, c := range gone {
-		if !replaced(c) {
-			c.wg.close()
-		}
+		c.wg.close()
 	}
 	for _, l := range leaving {
 		for _, c := range carriers {
@@ -84,12 +53,71 @@ func (r *Robot) Configure(cfg RobotConfig) error {
 		}
 	}
 	for _, c := range carriers {
-		errs = append(errs, c.wg.expect(c.links))
+		failed = append(failed, c.wg.expect(c.links))
 	}
 	r.route(carriers)
 	r.wake()
-	return errors.Join(errs...)
+	return errors.Join(failed...)
 }
+
+// exchange makes the robot's carriers those of cfg, and returns those that are new as
+// well, and gone ones that are to be closed once nothing is sent by them any more. One
+// whose slot or interface a new one takes is closed before that starts: one reader at a
+// time numbers the frames of a path, and one device at a time has a name.
+func (r *Robot) exchange(cfg RobotConfig) (carriers, arriving, gone []*carrier, failed []error) {
+	was := r.carriers
+	known := func(c Carrier) *carrier {
+		i := slices.IndexFunc(was, func(o *carrier) bool {
+			return o.Slot == c.Slot && o.ID == c.ID && o.Key == c.Key && o.Port == c.Port
+		})
+		if i < 0 {
+			return nil
+		}
+		return was[i]
+	}
+	var staying []*carrier
+	for _, c := range cfg.Carriers {
+		if o := known(c); o != nil {
+			staying = append(staying, o)
+			r.describe(o, c)
+		}
+	}
+	r.setCarriers(staying)
+	for _, c := range was {
+		switch {
+		case slices.Contains(staying, c):
+		case slices.ContainsFunc(cfg.Carriers, func(n Carrier) bool {
+			return known(n) == nil && (n.Slot == c.Slot || deviceName(n.Interface) == c.wg.name)
+		}):
+			c.wg.close()
+		default:
+			gone = append(gone, c)
+		}
+	}
+	for _, c := range cfg.Carriers {
+		o := known(c)
+		if o == nil {
+			var err error
+			if o, err = r.startCarrier(c, cfg.Deadline); err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			arriving = append(arriving, o)
+		}
+		carriers = append(carriers, o)
+	}
+	r.setCarriers(carriers)
+	return carriers, arriving, gone, failed
+}
+
+func (r *Robot) setCarriers(carriers []*carrier) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carriers = carriers
+}
+
+// deviceName is what wg(8) calls the device of the carrier on that interface.
+func deviceName(iface string) string { return "fogplr-" + iface }
 
 var errEnded = errors.New("fogplr is stopping")
 
@@ -128,7 +156,7 @@ func checkCarriers(carriers []Carrier) error {
 // startCarrier starts a carrier's WireGuard device, without peers.
 func (r *Robot) startCarrier(c Carrier, deadline time.Duration) (*carrier, error) {
 	q := newQueue(&r.pool, r.still, 1<<c.Slot, r.cfg.MTU, deadline)
-	name := "fogplr-" + c.Interface
+	name := deviceName(c.Interface)
 	b := newBind(socketOptions{mark: r.cfg.Mark, port: c.Port, probeMTU: true, from: new(senders)}, false, r.greeted)
 	b.still = r.still
 	b.stats.quota.reached = r.reachedMark

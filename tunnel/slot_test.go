@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,35 @@ func TestASlotGoesToAnother(t *testing.T) {
 	}
 	if all := r.peers[0].links[0].Load().ways.all; len(all) != len(found) || all[0].at != found[0] {
 		t.Errorf("it looks for the gateway at %+v, want %v", all, found)
+	}
+}
+
+// A device has its carrier's name, also when the one before it had the same, and
+// those that stay keep theirs.
+func TestDevicesHaveTheirNames(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("WireGuard's sockets are root's")
+	}
+	r, c, _ := newIdleRobot(t)
+	other, _ := newKey(t)
+	first := Carrier{Interface: "fogtest0", ID: "a", Key: c.Carriers[0].Key}
+	second := Carrier{Interface: "fogtest0", ID: "b", Key: c.Carriers[0].Key}
+	third := Carrier{Interface: "fogtest0", ID: "b", Key: other, Slot: 1}
+	beside := Carrier{Interface: "fogtest1", ID: "c", Key: c.Carriers[0].Key}
+	before := map[Carrier]*carrier{}
+	for i, carriers := range [][]Carrier{{first}, {second}, {third}, {beside, third}, {third}, {first}} {
+		c.Carriers = carriers
+		if err := r.Configure(c); err != nil || len(r.carriers) != len(carriers) {
+			t.Fatalf("%d: %d carriers, %v", i, len(r.carriers), err)
+		}
+		now := map[Carrier]*carrier{}
+		for k, got := range r.carriers {
+			now[got.Carrier] = got
+			if was := before[got.Carrier]; got.Carrier != carriers[k] || got.wg.uapi == nil || was != nil && was != got {
+				t.Errorf("%d: %+v, %+v", i, got.Carrier, got.wg.uapi)
+			}
+		}
+		before = now
 	}
 }
 
