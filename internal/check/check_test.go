@@ -213,7 +213,7 @@ func TestOverlay(t *testing.T) {
 			f.Config.Pending = []Pending{{"interface", "plr5", "plr0"}, {"mtu", "1400", "1280"}}
 		}, "warning daemon.pending", "interface is plr5, and the daemon that runs has plr0; mtu is 1400|Programs that use plr0 must then be restarted, too|systemctl restart fogplr-robot"},
 		{"a restart for less is pending", "gateway", during, func(f *Facts) { f.Config.Pending = []Pending{{"mtu", "1400", "1280"}} },
-			"warning daemon.pending", "has 1280. All else here is about what the daemon has.\nsystemctl restart fogplr-gateway"},
+			"warning daemon.pending", "has 1280. What is said here of name, addresses, interface and MTU is about what the daemon has.\nsystemctl restart fogplr-gateway"},
 		{"taken", "", before, func(f *Facts) { plr0(f).TUN = false }, "fails overlay.taken", "no TUN device"},
 		{"no multicast", "", nil, func(f *Facts) { plr0(f).Multicast = false }, "warning overlay.multicast", "ip link set dev plr0 multicast on"},
 		{"other MTU", "gateway", during, func(f *Facts) { plr0(f).MTU = 1400 }, "warning overlay.mtu", "1400|1280|ip link set dev plr0 mtu 1280"},

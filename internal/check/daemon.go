@@ -40,7 +40,7 @@ func (f *Facts) pending() []Finding {
 		}
 	}
 	return []Finding{f.restarts(Finding{ID: "daemon.pending", Level: Warning,
-		Text: fmt.Sprintf("A restart is pending: in %s %s. All else here is about what the daemon has.", f.Config.File, strings.Join(words, "; ")) + programs})}
+		Text: fmt.Sprintf("A restart is pending: in %s %s. What is said here of name, addresses, interface and MTU is about what the daemon has.", f.Config.File, strings.Join(words, "; ")) + programs})}
 }
 
 // stopped says that the daemon does not run: nobody listens on its control socket,

@@ -42,8 +42,8 @@ type Config struct {
 	Problems []string
 	// Node is the part that both roles have; nil when that is wrong.
 	Node *config.Node
-	// Pending is what of the file takes a restart of the daemon that runs. Node has
-	// what that daemon has.
+	// Pending is what of the file takes a restart of the daemon that runs, as far as
+	// its status tells. Node has there what that daemon has.
 	Pending []Pending
 	// Warning is what is allowed and yet hardly meant.
 	Warning string

@@ -163,7 +163,7 @@ func TestGatherPending(t *testing.T) {
 	file := robotFile(t, t.TempDir())
 	h := quiet(t.TempDir())
 	h.Status = func(context.Context, string) (*tunnel.Status, error) {
-		return &tunnel.Status{Name: "stretch", Interface: "plr5", Addresses: []string{"10.78.0.2/16", "fd78::2/64"}, MTU: 1400}, nil
+		return &tunnel.Status{Name: "old", Interface: "plr5", Addresses: []string{"10.78.0.2/16", "fd78::2/64"}, MTU: 1400}, nil
 	}
 	looked := ""
 	h.Look = func(tun string, overlay []netip.Prefix, _ []routing.Want) (*routing.Facts, error) {
@@ -171,8 +171,8 @@ func TestGatherPending(t *testing.T) {
 		return &routing.Facts{}, nil
 	}
 	f := h.Gather(t.Context(), file, false)
-	want := []Pending{{"interface", "plr0", "plr5"}, {"address", "10.77.0.2/16", "10.78.0.2/16, fd78::2/64"}, {"mtu", "1280", "1400"}}
-	if !reflect.DeepEqual(f.Config.Pending, want) || looked != "plr5[10.78.0.2/16 fd78::2/64]" || f.Config.Node.MTU != 1400 {
+	want := []Pending{{"interface", "plr0", "plr5"}, {"address", "10.77.0.2/16", "10.78.0.2/16, fd78::2/64"}, {"mtu", "1280", "1400"}, {"name", "stretch", "old"}}
+	if !reflect.DeepEqual(f.Config.Pending, want) || looked != "plr5[10.78.0.2/16 fd78::2/64]" || f.Config.Node.MTU != 1400 || f.Config.Node.Name != "old" {
 		t.Errorf("pending %v, looked at %s, node %+v", f.Config.Pending, looked, f.Config.Node)
 	}
 	h.Status = func(context.Context, string) (*tunnel.Status, error) {

@@ -52,8 +52,8 @@ func readConfig(file string) (c Config, robot *config.Robot) {
 	return c, nil
 }
 
-// asRunning has all that follows look at the node as its daemon has it, and keeps
-// where the file says otherwise.
+// asRunning has all that follows look at the node as its daemon has it, as far as
+// its status tells, and keeps where the file says otherwise.
 func (c *Config) asRunning(s *tunnel.Status) {
 	n := *c.Node
 	differs := func(key, file, daemon string) bool {
@@ -77,7 +77,9 @@ func (c *Config) asRunning(s *tunnel.Status) {
 	if s.MTU != 0 && differs("mtu", strconv.Itoa(n.MTU), strconv.Itoa(s.MTU)) {
 		n.MTU = s.MTU
 	}
-	differs("name", n.Name, s.Name)
+	if differs("name", n.Name, s.Name) {
+		n.Name = s.Name
+	}
 	c.Node = &n
 }
 
