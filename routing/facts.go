@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink/nl"
@@ -103,11 +102,8 @@ func facts(v *view, tun string, overlay []netip.Prefix, want []Want, addressed m
 }
 
 func (v *view) linkFacts(l link, addressed time.Duration) LinkFacts {
-	f := LinkFacts{Name: l.name, Kind: l.kind, MTU: l.mtu, Up: l.up && l.carrier, TUN: l.isTUN(), Ours: l.ours(),
+	f := LinkFacts{Name: l.name, Kind: l.kind, MTU: l.mtu, Up: l.up && l.carrier, TUN: l.isTUN(), Ours: l.ours(), Owner: l.owner(),
 		Multicast: l.multicast, Addressed: addressed}
-	if f.Ours {
-		f.Owner = strings.TrimPrefix(l.alias, aliasPrefix)
-	}
 	for _, a := range v.addresses {
 		if a.index == l.index {
 			f.Addresses = append(f.Addresses, a.prefix())

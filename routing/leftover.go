@@ -21,6 +21,14 @@ func (t TUN) alias() string { return aliasPrefix + t.Owner }
 // ours says that the link is a TUN device that a fogplr daemon set up.
 func (l link) ours() bool { return l.isTUN() && strings.HasPrefix(l.alias, aliasPrefix) }
 
+// owner is TUN.Owner of one of ours, else empty.
+func (l link) owner() string {
+	if owner, ok := strings.CutPrefix(l.alias, aliasPrefix); ok && l.isTUN() {
+		return owner
+	}
+	return ""
+}
+
 func (l link) isTUN() bool { return l.kind == "tun" && !l.tap }
 
 // dropLeftovers removes what an earlier start with another configuration left:
@@ -125,18 +133,22 @@ func (m *Manager) dropUnused(v *view) error {
 	return nil
 }
 
-// InUse says whether some program has the TUN device of that name, in the
-// current network namespace, open and up. It needs no privilege.
-func InUse(name string) (bool, error) {
+// InUse says whether some program has the TUN device of that name, in the current
+// network namespace, open and up, and whose it is: TUN.Owner, or empty for another
+// program's. It needs no privilege.
+func InUse(name string) (used bool, owner string, err error) {
 	k, err := openKernel()
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	defer k.close()
 	v, err := k.view(nil)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	l, ok := v.link(name)
-	return ok && l.isTUN() && l.carrier, nil
+	if !ok || !l.isTUN() || !l.carrier {
+		return false, "", nil
+	}
+	return true, l.owner(), nil
 }

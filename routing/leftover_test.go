@@ -222,18 +222,22 @@ func TestKernelOverlap(t *testing.T) {
 
 func TestKernelInUse(t *testing.T) {
 	l := newLab(t)
-	check := func(what string, want bool) {
+	check := func(what string, want bool, owner string) {
 		t.Helper()
-		if got, err := InUse("plr0"); err != nil || got != want {
-			t.Errorf("%s: %v, %v", what, got, err)
+		if got, by, err := InUse("plr0"); err != nil || got != want || by != owner {
+			t.Errorf("%s: %v by %q, %v", what, got, by, err)
 		}
 	}
-	check("not there", false)
+	check("not there", false, "")
 	f := l.persistentTUN("plr0")
 	l.run("ip link set plr0 up")
-	check("open", true)
+	check("open", true, "")
+	tun := overlayTUN()
+	tun.Owner = "robot stretch"
+	l.must(l.manager(t.TempDir()).SetupTUN(tun))
+	check("a node's", true, "robot stretch")
 	f.Close()
-	check("closed", false)
+	check("closed", false, "")
 	l.run("ip link del plr0\nip link add plr0 type veth peer name other\nip link set plr0 up\nip link set other up")
-	check("no TUN device", false)
+	check("no TUN device", false, "")
 }

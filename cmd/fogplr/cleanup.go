@@ -40,7 +40,7 @@ func (c cleanupCmd) Run(a *app) error {
 
 // clean cleans places; inUse says whether a program has a device open. What fails
 // keeps nothing else from being removed and printed.
-func (c cleanupCmd) clean(a *app, places []place, inUse func(iface string) (bool, error)) error {
+func (c cleanupCmd) clean(a *app, places []place, inUse func(iface string) (used bool, owner string, err error)) error {
 	total := routing.Report{Changes: []string{}}
 	var errs []error
 	note := func(r routing.Report, err error) {
@@ -164,7 +164,7 @@ const socketSettles = 100 * time.Millisecond
 
 // unused leaves out the places of daemons that run, and those of which that cannot
 // be told, for the reasons in err; busy says which need what.
-func (c cleanupCmd) unused(places []place, inUse func(iface string) (bool, error), stderr io.Writer) (left []place, busy, err error) {
+func (c cleanupCmd) unused(places []place, inUse func(iface string) (used bool, owner string, err error), stderr io.Writer) (left []place, busy, err error) {
 	var errs []error
 	for _, p := range places {
 		runs := control.Running(p.socket)
@@ -174,7 +174,7 @@ func (c cleanupCmd) unused(places []place, inUse func(iface string) (bool, error
 			}
 			continue
 		}
-		used, err := inUse(p.iface)
+		used, _, err := inUse(p.iface)
 		switch {
 		case runs:
 			busy = fmt.Errorf("the daemon at %s is running and needs what cleanup would remove: stop it first, or use --force", p.socket)

@@ -166,7 +166,7 @@ func TestCleanupTellsWhatItDidBeforeAnError(t *testing.T) {
 	dead := deadSocket(t, filepath.Join(t.TempDir(), "dead.sock"))
 	var out, stderr strings.Builder
 	a := &app{stdout: &output{w: &out}, stderr: &stderr}
-	blind := func(string) (bool, error) { return false, errors.New("no netlink") }
+	blind := func(string) (bool, string, error) { return false, "", errors.New("no netlink") }
 	err := cleanupCmd{}.clean(a, []place{{"plr77", dead}}, blind)
 	if err == nil || err.Error() != "cannot clean up: no netlink" {
 		t.Errorf("error %v", err)

@@ -53,8 +53,8 @@ func (f socketFlag) words() string {
 }
 
 // advise adds to an error of the daemon at path what to do about it; inUse says
-// whether a program has a device open.
-func (f socketFlag) advise(err error, path string, inUse func(iface string) (bool, error)) error {
+// whether a program has a device open, and which node's it is.
+func (f socketFlag) advise(err error, path string, inUse func(iface string) (used bool, owner string, err error)) error {
 	stopped, silent := errors.Is(err, control.ErrNotRunning), errors.Is(err, control.ErrSilent)
 	file, node := f.configOf(path)
 	switch {
@@ -67,17 +67,21 @@ func (f socketFlag) advise(err error, path string, inUse func(iface string) (boo
 	case silent:
 		return fmt.Errorf("%w; %s", err, config.RestartAdvice(node.Role, file))
 	}
-	if used, e := inUse(node.Interface); e == nil && used {
-		return elsewhere(file, node)
+	switch used, owner, e := inUse(node.Interface); {
+	case e != nil || !used:
+	case owner != "" && owner != node.Role+" "+node.Name:
+		return fmt.Errorf("%w; %s", err, config.Taken(node.Role, file, node.Interface, owner))
+	default:
+		return elsewhere(err, file, node)
 	}
 	return fmt.Errorf("%w; start it with `%s`", err, config.StartCommand(node.Role, file))
 }
 
 // elsewhere is the error of a daemon that runs, as its interface shows, and does not
 // answer where its configuration says.
-func elsewhere(file string, node *config.Node) error {
-	return fmt.Errorf("nobody answers at %s, the control_socket in %s, yet a program has %s open: most likely a fogplr daemon that was started with another control_socket. "+
-		"To have it take over this one, %s", node.ControlSocket, file, node.Interface, config.RestartAdvice(node.Role, file))
+func elsewhere(err error, file string, node *config.Node) error {
+	return fmt.Errorf("%w, yet a program has %s open: most likely a fogplr daemon that was started with another control_socket than %s has. "+
+		"To have it take over that one, %s", err, node.Interface, file, config.RestartAdvice(node.Role, file))
 }
 
 // configOf returns the configuration that names the control socket path, nil if it

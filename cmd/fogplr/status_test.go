@@ -274,20 +274,25 @@ func TestAdvice(t *testing.T) {
 	}
 	restart := "end the daemon and start it again with `fogplr gateway --config " + file + "`"
 	other := errors.New("another")
+	elsewhere := control.ErrNotRunning.Error() + ", yet a program has plr7 open: most likely a fogplr daemon that was started with another control_socket than " + file + " has. To have it take over that one, " + restart
 	for name, c := range map[string]struct {
 		flags socketFlag
 		err   error
 		used  bool
+		owner string
 		want  string
 	}{
-		"stopped":       {socketFlag{Config: fileName(file)}, control.ErrNotRunning, false, control.ErrNotRunning.Error() + "; start it with `fogplr gateway --config " + file + "`"},
-		"elsewhere":     {socketFlag{Config: fileName(file)}, control.ErrNotRunning, true, "nobody answers at /x/g.sock, the control_socket in " + file + ", yet a program has plr7 open: most likely a fogplr daemon that was started with another control_socket. To have it take over this one, " + restart},
-		"silent":        {socketFlag{Config: fileName(file)}, control.ErrSilent, true, control.ErrSilent.Error() + "; " + restart},
-		"another error": {socketFlag{Config: fileName(file)}, other, true, "another"},
-		"no file":       {socketFlag{Socket: "/x/g.sock"}, control.ErrNotRunning, true, control.ErrNotRunning.Error() + "; start it with `systemctl start fogplr-robot` or `systemctl start fogplr-gateway`"},
+		"stopped":              {socketFlag{Config: fileName(file)}, control.ErrNotRunning, false, "", control.ErrNotRunning.Error() + "; start it with `fogplr gateway --config " + file + "`"},
+		"elsewhere":            {socketFlag{Config: fileName(file)}, control.ErrNotRunning, true, "", elsewhere},
+		"its own":              {socketFlag{Config: fileName(file)}, control.ErrNotRunning, true, "gateway w", elsewhere},
+		"another's":            {socketFlag{Config: fileName(file)}, control.ErrNotRunning, true, "robot w", control.ErrNotRunning.Error() + "; plr7 belongs to another node of this machine, robot w, whose daemon runs, so this gateway cannot start. Stop that one, or give interface in " + file + " another name"},
+		"another's, no longer": {socketFlag{Config: fileName(file)}, control.ErrNotRunning, false, "robot w", control.ErrNotRunning.Error() + "; start it with `fogplr gateway --config " + file + "`"},
+		"silent":               {socketFlag{Config: fileName(file)}, control.ErrSilent, true, "", control.ErrSilent.Error() + "; " + restart},
+		"another error":        {socketFlag{Config: fileName(file)}, other, true, "", "another"},
+		"no file":              {socketFlag{Socket: "/x/g.sock"}, control.ErrNotRunning, true, "", control.ErrNotRunning.Error() + "; start it with `systemctl start fogplr-robot` or `systemctl start fogplr-gateway`"},
 	} {
-		got := c.flags.advise(c.err, "/x/g.sock", func(iface string) (bool, error) { return c.used && iface == "plr7", nil })
-		if got.Error() != c.want {
+		got := c.flags.advise(c.err, "/x/g.sock", func(iface string) (bool, string, error) { return c.used && iface == "plr7", c.owner, nil })
+		if got.Error() != c.want || !errors.Is(got, c.err) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

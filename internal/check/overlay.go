@@ -1,6 +1,10 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/fogplr/fogplr/internal/config"
+)
 
 // judgeOverlay looks at the overlay's own interface and prefix.
 func judgeOverlay(f *Facts) []Finding {
@@ -21,9 +25,7 @@ func judgeOverlay(f *Facts) []Finding {
 		out = append(out, Finding{ID: "overlay.missing", Level: Note, Repair: f.start(),
 			Text: fmt.Sprintf("There is no interface %s yet. fogplr makes it when it starts; DDS looks for interfaces only at its own start, so start ROS 2 after fogplr.", name)})
 	case f.tenant() != "":
-		out = append(out, Finding{ID: "overlay.taken", Level: Fails,
-			Text: fmt.Sprintf("%s belongs to another node of this machine, %s, whose daemon runs, so this %s cannot start. Stop that one, or give interface in %s another name.",
-				name, f.tenant(), f.Config.Role, f.Config.File)})
+		out = append(out, Finding{ID: "overlay.taken", Level: Fails, Text: config.Taken(f.Config.Role, f.Config.File, name, f.tenant()) + "."})
 	case !l.TUN:
 		out = append(out, Finding{ID: "overlay.taken", Level: Fails,
 			Text: fmt.Sprintf("%s exists and is no TUN device, so fogplr cannot use it. Remove it, or give interface in %s another name.", name, f.Config.File)})

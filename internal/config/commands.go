@@ -65,6 +65,13 @@ func RestartAdvice(role, file string) string {
 	return "end the daemon and start it again with `" + StartCommand(role, file) + "`"
 }
 
+// Taken says that the daemon of another node, owner ("robot NAME" or "gateway NAME"),
+// has the interface of a node, and what to do.
+func Taken(role, file, iface, owner string) string {
+	return fmt.Sprintf("%s belongs to another node of this machine, %s, whose daemon runs, so this %s cannot start. Stop that one, or give interface in %s another name",
+		iface, owner, role, file)
+}
+
 // absolute returns a path that means the same in another folder.
 func absolute(file string) string {
 	if a, err := filepath.Abs(file); err == nil {
