@@ -38,6 +38,9 @@ const retryNetwork = 5 * time.Second
 // its sockets and its TUN device takes the kernel some tens of milliseconds.
 const diesWithin = time.Second
 
+// diesEvery is how often it looks meanwhile.
+const diesEvery = 25 * time.Millisecond
+
 // Options are what the command line gives a daemon.
 type Options struct {
 	ConfigFile string
@@ -78,17 +81,22 @@ type base struct {
 // newBase takes the node's control socket (so that two daemons never meet), its
 // TUN device and its network configuration. Closing the TUN device becomes the
 // tunnel's task once it has it.
-func newBase(o Options, role string, cfg *config.Node) (*base, error) {
+func newBase(ctx context.Context, o Options, role string, cfg *config.Node) (*base, error) {
 	o.Level.Set(cfg.LogLevel)
 	b := &base{opts: o, role: role, cfg: cfg, kicks: make(chan struct{}, 1)}
 	err := cfg.CheckSocket()
 	if err != nil {
 		return nil, err
 	}
-	if b.ctl, err = outlive(control.ErrRunning, func() (*control.Server, error) { return control.Listen(cfg.ControlSocket) }); err != nil {
+	waits := func(busy error) {
+		o.Log.Info("Another process, maybe a daemon that was just killed, has what this one needs. It is waited for.", "err", busy, "for", diesWithin)
+	}
+	b.ctl, err = outlive(ctx, diesWithin, control.ErrRunning, waits, func() (*control.Server, error) { return control.Listen(cfg.ControlSocket) })
+	if err != nil {
 		return nil, err
 	}
-	if b.host, err = outlive(unix.EBUSY, func() (tun.Device, error) { return tunnel.OpenHostTUN(cfg.Interface, cfg.MTU) }); err != nil {
+	b.host, err = outlive(ctx, diesWithin, unix.EBUSY, waits, func() (tun.Device, error) { return tunnel.OpenHostTUN(cfg.Interface, cfg.MTU) })
+	if err != nil {
 		return nil, b.fail(err)
 	}
 	// Not before the TUN device is ours: New removes rules and routes that it
@@ -103,12 +111,22 @@ func newBase(o Options, role string, cfg *config.Node) (*base, error) {
 }
 
 // outlive takes what a killed daemon may still have: its process needs a moment to
-// die. It tries again while the error is busy, until that is no excuse any more.
-func outlive[T any](busy error, take func() (T, error)) (T, error) {
-	for until := time.Now().Add(diesWithin); ; time.Sleep(diesWithin / 40) {
+// die. It tries again while the error is busy, until ctx ends or limit has passed, and
+// calls waits once if that is needed.
+func outlive[T any](ctx context.Context, limit time.Duration, busy error, waits func(error), take func() (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for tries := 0; ; tries++ {
 		got, err := take()
-		if !errors.Is(err, busy) || time.Now().After(until) {
+		if !errors.Is(err, busy) || ctx.Err() != nil {
 			return got, err
+		}
+		if tries == 0 {
+			waits(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(diesEvery):
 		}
 	}
 }

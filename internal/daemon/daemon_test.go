@@ -1,11 +1,15 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/fogplr/fogplr/internal/config"
 )
 
 // What a dying process has is waited for, nothing else, and not for ever.
@@ -14,27 +18,34 @@ func TestOutlive(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []error // the last one again and again
 		want    error
-		tries   int // 0: many
+		tries   int // 0: any number
+		limit   time.Duration
+		ends    int // the try in which the context ends
 	}{
-		"free":    {[]error{nil}, nil, 1},
-		"dying":   {[]error{busy, fmt.Errorf("so: %w", busy), nil}, nil, 3},
-		"refused": {[]error{busy, other}, other, 2},
-		"alive":   {[]error{busy}, busy, 0},
+		"free":    {[]error{nil}, nil, 1, time.Minute, 0},
+		"dying":   {[]error{busy, fmt.Errorf("so: %w", busy), nil}, nil, 3, time.Minute, 0},
+		"refused": {[]error{busy, other}, other, 2, time.Minute, 0},
+		"alive":   {[]error{busy}, busy, 0, diesEvery, 0},
+		"stopped": {[]error{busy}, busy, 2, time.Minute, 2},
 	} {
-		tries := 0
-		got, err := outlive(busy, func() (int, error) {
-			tries++
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		tries, waits := 0, 0
+		got, err := outlive(ctx, c.limit, busy, func(error) { waits++ }, func() (int, error) {
+			if tries++; tries == c.ends {
+				cancel()
+			}
 			return tries, c.answers[min(tries, len(c.answers))-1]
 		})
-		if err != c.want || got != tries || c.tries > 0 && tries != c.tries || c.tries == 0 && tries < 3 {
-			t.Errorf("%s: %d after %d tries, %v", name, got, tries, err)
+		if err != c.want || got != tries || c.tries > 0 && tries != c.tries || waits != min(tries-1, 1) {
+			t.Errorf("%s: %d after %d tries, %v; said %d times that it waits", name, got, tries, err, waits)
 		}
 	}
 }
 
 func TestLeftUndone(t *testing.T) {
 	var log strings.Builder
-	b := &base{opts: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	b := &base{cfg: &config.Node{}, opts: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	b.left(nil)
 	if log.Len() > 0 {
 		t.Errorf("nothing is left, and yet %s", &log)

@@ -25,7 +25,7 @@ func Gateway(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBase(o, "gateway", &cfg.Node)
+	b, err := newBase(ctx, o, "gateway", &cfg.Node)
 	if err != nil {
 		return err
 	}

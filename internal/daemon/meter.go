@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,10 @@ type metered struct {
 // are not woken.
 func (d *robot) meter(ctx context.Context) error {
 	defer func() {
-		if d.count(); d.usage == nil {
+		d.count()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.usage == nil {
 			return
 		}
 		if err := d.usage.Close(); err != nil {
@@ -53,27 +57,29 @@ func (d *robot) meter(ctx context.Context) error {
 }
 
 // count takes what metered carriers have moved, and stops those whose cap is used
-// up. It reports whether there are any. Only meter may call it, or whoever starts
-// the daemon before that.
+// up. It reports whether there are any.
 func (d *robot) count() bool {
-	d.mu.Lock()
+	d.mu.Lock() // all the while, so that the tunnel's carriers are those chosen
+	defer d.mu.Unlock()
 	var all []carriers.Carrier
 	for _, c := range d.chosen {
 		if c.Metered() {
 			all = append(all, c)
 		}
 	}
-	d.mu.Unlock()
 	if d.usage == nil {
 		if len(all) == 0 {
 			return false
 		}
 		d.openUsage()
 	}
-	now := usage.Clock{Wall: time.Now(), Up: time.Since(d.began), Sure: clockSure()}
+	now := d.clocks()
 	used, spent := map[int]metered{}, map[int]string{}
 	for _, c := range all {
-		m := d.countOne(c, now)
+		if !d.holds(c.Slot, c.ID) { // it was refused, and is not used
+			continue
+		}
+		m := d.countOne(c.Slot, c.ID, c.MonthlyCap, now)
 		used[c.Slot] = m
 		if m.state.Spent {
 			spent[c.Slot] = fmt.Sprintf("Its monthly cap of %s is used up but for a small reserve, so %s rests until %s is over. "+
@@ -102,19 +108,37 @@ func (d *robot) openUsage() {
 	d.note("usage", unread)
 }
 
+func (d *robot) clocks() usage.Clock {
+	return usage.Clock{Wall: time.Now(), Up: time.Since(d.began), Sure: clockSure()}
+}
+
+// holds says whether the tunnel has that carrier in that slot.
+func (d *robot) holds(slot int, id string) bool {
+	return slices.ContainsFunc(d.set.Carriers, func(c tunnel.Carrier) bool { return c.Slot == slot && c.ID == id })
+}
+
 // countOne counts one carrier, and has the tunnel tell when to do so again.
-func (d *robot) countOne(c carriers.Carrier, now usage.Clock) metered {
-	moved := d.tunnel.Moved(c.Slot)
-	s := d.usage.Count(c.ID, moved, c.MonthlyCap, now)
-	d.tunnel.Meter(c.Slot, s.Again, s.Most)
-	return metered{c.ID, s, moved}
+func (d *robot) countOne(slot int, id string, limit uint64, now usage.Clock) metered {
+	moved := d.tunnel.Moved(slot)
+	s := d.usage.Count(id, moved, limit, now)
+	d.tunnel.Meter(slot, s.Again, s.Most)
+	return metered{id, s, moved}
+}
+
+// countLast counts what metered carriers have moved, before the tunnel closes some of
+// them and their counters go. The caller holds mu.
+func (d *robot) countLast() {
+	now := d.clocks()
+	for slot, m := range d.used {
+		if d.holds(slot, m.id) {
+			d.countOne(slot, m.id, m.state.Cap, now)
+		}
+	}
 }
 
 // noteUse notes what was counted, and reports whether another carrier may be used
-// or must rest now.
+// or must rest now. The caller holds mu.
 func (d *robot) noteUse(used map[int]metered, spent map[int]string) (changed bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	changed = len(spent) != len(d.spent)
 	for slot := range spent {
 		changed = changed || d.spent[slot] == ""
@@ -160,7 +184,7 @@ func (d *robot) decorate(s *tunnel.Status) {
 	for i := range s.Carriers {
 		c := &s.Carriers[i]
 		c.Gone = d.gone(c.Slot)
-		if m, ok := d.used[c.Slot]; ok {
+		if m, ok := d.used[c.Slot]; ok && d.holds(c.Slot, m.id) {
 			c.Usage = m.status(d.tunnel.Moved(c.Slot))
 		}
 		if spent := d.spent[c.Slot]; spent != "" && c.Problem == spent {

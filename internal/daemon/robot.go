@@ -32,7 +32,7 @@ func Robot(ctx context.Context, o Options) error {
 	if err := cfg.CheckStateDir(); err != nil {
 		return err
 	}
-	b, err := newBase(o, "robot", &cfg.Node)
+	b, err := newBase(ctx, o, "robot", &cfg.Node)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ type robot struct {
 	spent      map[int]string             // why a metered carrier, by slot, must rest
 	used       map[int]metered            // what metered carriers have moved, by slot
 	rechosen   chan struct{}              // tells meter; has room for one
-	usage      *usage.Book                // meter's alone, nil until there is a cap
+	usage      *usage.Book                // nil until there is a cap
 	began      time.Time
 	set        tunnel.RobotConfig // what the tunnel has, with
 	// leaving, those at the end of its carriers that are not wanted any more and
@@ -147,10 +147,20 @@ func (d *robot) reconfigure() error {
 	}
 	set.Carriers = append(set.Carriers, leaving...)
 	if !same(set, d.set) {
-		if err := d.tunnel.Configure(set); err != nil {
+		if err := d.install(set); err != nil {
 			return err
 		}
 	}
 	d.set, d.leaving = set, len(leaving)
+	return nil
+}
+
+// install gives the tunnel its configuration. The caller holds mu.
+func (d *robot) install(set tunnel.RobotConfig) error {
+	d.countLast()
+	if err := d.tunnel.Configure(set); err != nil {
+		return err
+	}
+	d.set = set
 	return nil
 }
