@@ -97,6 +97,7 @@ func (a *Arbiter) begin(now time.Time) { a.now = max(a.now, now.Sub(a.began)) }
 
 // finish adds to the packets at hand what was kept and is to be delivered now.
 func (a *Arbiter) finish(packets [][]byte) [][]byte {
+	a.settle()
 	a.expire()
 	a.settle()
 	return a.parking.handOver(packets)

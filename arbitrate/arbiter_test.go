@@ -351,6 +351,34 @@ func TestWritersGap(t *testing.T) {
 	r.want("the second", r.in(r.answer(1, 1, 5)), "1:-1")
 }
 
+// A GAP for one reader takes nothing from another.
+func TestWritersGapForAnother(t *testing.T) {
+	r := newRig(t, 2)
+	r.now = time.Minute // the other is silent, so that nothing is parked
+	r.ask(1)
+	r.want("2, without 1", r.in(r.answer(0, 2, 1)), "0:2")
+	r.want("GAP", r.in(r.theirs(0).to(here).gap(readerHere+0x100, replyWriter, 1, 3)), "0:-1")
+	r.want("1", r.in(r.answer(0, 1, 9)), "0:1")
+	r.want("the second", r.in(r.answer(1, 1, 1)), "1:-1")
+}
+
+// Many requests of one service push out none of another.
+func TestManyRequests(t *testing.T) {
+	r := newRig(t, 2)
+	e := r.a.learn(rtps.GUID{Prefix: here, Entity: 0x5003}, "/slow", rtps.RoleRequest, true)
+	id := rtps.RequestID{Number: 1}
+	r.a.requests.add(e.service, id, 0)
+	for n := range int64(3 * maxAsked) {
+		r.ask(n + 1)
+	}
+	if r.a.requests.get(requestKey{e.service.number, id}) == nil || r.a.requests.count != maxAsked+1 {
+		t.Errorf("%d requests are known", r.a.requests.count)
+	}
+	r.want("the newest", r.in(r.answer(0, 1, 3*maxAsked)), "0:1")
+	r.want("the newest, again", r.in(r.answer(1, 1, 3*maxAsked)), "1:-1")
+	r.want("too old", r.in(r.answer(0, 2, 1)), "0:2")
+}
+
 // Fragments without a request of their own follow the first one.
 func TestFragments(t *testing.T) {
 	r := newRig(t, 2)

@@ -17,7 +17,7 @@ type stream struct {
 	parked, parkedBytes int
 }
 
-// record is about the last sample with a number of its kind modulo maxRecords.
+// record is about the last sample whose number is the same modulo maxRecords.
 type record struct {
 	n       rtps.SequenceNumber
 	request *request
@@ -27,7 +27,7 @@ type record struct {
 	unknown bool   // it names a request that is not known
 }
 
-// request returns what the sample answers, nil if that is not known.
+// answers returns the request, nil if that is not known.
 func (r *record) answers() *request {
 	if r.request == nil || r.request.uses != r.uses {
 		return nil
@@ -191,7 +191,7 @@ func (a *Arbiter) gapped(g *rtps.Gap) {
 	}
 	s, to := e.stream, a.audienceOf(e.service, g.Reader)
 	for i := range s.records {
-		if k := &s.records[i]; k.n > 0 && g.Covers(k.n) {
+		if k := &s.records[i]; k.n > 0 && g.Covers(k.n) && s.concerns(to, k.answers()) {
 			k.gap = true
 		}
 	}
@@ -211,6 +211,14 @@ func (a *Arbiter) gapped(g *rtps.Gap) {
 		}
 		a.advance(s, p)
 	}
+}
+
+// concerns says that a reader that may wait for the reply to r is among those. r may
+// be nil.
+func (s *stream) concerns(to audience, r *request) bool {
+	return r != nil && slices.ContainsFunc(s.writer.service.readers, func(e *endpoint) bool {
+		return to.has(e.guid) && r.isFor(e.guid)
+	})
 }
 
 // replier returns the writer of replies there that the message at hand is from,
