@@ -36,8 +36,8 @@ check: ## formatting, vet, staticcheck
 	go run $(STATICCHECK) -tags long ./...
 
 test: build apps peers check ## all tests, under 15 minutes (root)
-	go test -race -timeout 5m $$(go list ./... | grep -v -e /test/ -e /path$$ -e /replicate$$)
-	go test ./path ./replicate # one goroutine each; with -race their simulated days take minutes
+	go test -race -timeout 5m $$(go list ./... | grep -v -e /test/ -e /path$$ -e /replicate$$ -e /arbitrate$$)
+	go test ./path ./replicate ./arbitrate # one goroutine each; with -race their simulated worlds take minutes
 	go test -timeout 14m -p 1 -parallel 4 ./test/...
 
 test-long: build apps peers ## long campaigns, about an hour (root)
