@@ -97,6 +97,9 @@ func startPlain(ctx context.Context, b *bench) (*tunnel, error) {
 		{b.gateway, "fpwg-g", "10.77.0.11/16", gatewayKey, robotKey, []string{"allowed-ips", "10.77.0.2/32"}},
 		{b.robot, "fpwg-r", "10.77.0.2/16", robotKey, gatewayKey, []string{"allowed-ips", "10.77.0.11/32", "endpoint", public + ":51820"}},
 	} {
+		// One that was killed leaves its socket. `wg` removes it while wireguard-go
+		// does, which then gives up.
+		_ = os.Remove(filepath.Join("/var/run/wireguard", end.dev+".sock"))
 		d := end.node.Command(ctx, bin, "-f", end.dev)
 		if err := d.Start(); err != nil {
 			stop()
