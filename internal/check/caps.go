@@ -60,7 +60,7 @@ func (f *Facts) unused() map[string]unused {
 	for _, c := range f.Caps {
 		if c.Spent && !c.Unknown && !f.lacking(c.Carrier) {
 			out[c.Carrier] = unused{idResting, fmt.Sprintf("%s has used %s of its monthly cap of %s, which leaves but a small reserve, so it rests until %s is over. "+
-				"To use it nevertheless, raise monthly_cap in %s.", c.Carrier, size(c.Used), size(c.State.Cap), c.Month, f.Config.File)}
+				"To use it nevertheless, raise monthly_cap in %s.", c.Carrier, usage.Bytes(c.Used), usage.Bytes(c.State.Cap), c.Month, f.Config.File)}
 		}
 	}
 	return out
@@ -75,12 +75,4 @@ func (f *Facts) lacking(iface string) bool {
 		}
 	}
 	return false
-}
-
-// size returns a number of bytes in the unit that people think of caps in.
-func size(n uint64) string {
-	if n >= 1e9 {
-		return fmt.Sprintf("%.3g GB", float64(n)/1e9)
-	}
-	return fmt.Sprintf("%.3g MB", float64(n)/1e6)
 }

@@ -83,7 +83,7 @@ func (d *robot) count() bool {
 		used[c.Slot] = m
 		if m.state.Spent {
 			spent[c.Slot] = fmt.Sprintf("Its monthly cap of %s is used up but for a small reserve, so %s rests until %s is over. "+
-				"To use it nevertheless, raise monthly_cap and run `%s`.", bytes(m.state.Cap), c.Interface, m.state.Month, d.base.cfg.Command("reload"))
+				"To use it nevertheless, raise monthly_cap and run `%s`.", usage.Bytes(m.state.Cap), c.Interface, m.state.Month, d.base.cfg.Command("reload"))
 			d.tunnel.Rest(c.Slot, spent[c.Slot])
 		}
 	}
@@ -162,14 +162,6 @@ func (d *robot) resting(c carriers.Carrier) string {
 		return "What it has used in this month is being looked up."
 	}
 	return d.spent[c.Slot]
-}
-
-// bytes returns n in the unit that people think of caps in.
-func bytes(n uint64) string {
-	if n >= 1e9 {
-		return fmt.Sprintf("%.3g GB", float64(n)/1e9)
-	}
-	return fmt.Sprintf("%.3g MB", float64(n)/1e6)
 }
 
 // status says what a carrier has used when the tunnel has moved that much by it.

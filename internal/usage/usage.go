@@ -271,3 +271,11 @@ func (b *Book) Close() error {
 	}
 	return b.Keep()
 }
+
+// Bytes returns a number of bytes in the unit that people think of caps in.
+func Bytes(n uint64) string {
+	if n >= 1e9 {
+		return fmt.Sprintf("%.3g GB", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%.3g MB", float64(n)/1e6)
+}
